@@ -1,0 +1,114 @@
+/** The errors that a caller can branch on; everything else is a built-in error. */
+
+/** Why a slot file cannot be used; see {@linkcode SlotFileError.reason}. */
+export type SlotFileReason =
+  /** Nothing is at the path. */
+  | "absent"
+  /** The file is there, but its creator has not finished it: empty, or a header of zeros. */
+  | "unfinished"
+  /** This process may not open it. */
+  | "permission"
+  /** Not a regular file: a directory, a symbolic link, a socket. */
+  | "not-regular"
+  /** It belongs to another user, who is not root. */
+  | "foreign-owner"
+  /** The first bytes are not a slot file's. */
+  | "magic"
+  /** A layout version that this release does not know. */
+  | "version"
+  /** The header names another number of ranks than the caller does, or none. */
+  | "dp-size"
+  /** The header names a slot size that cannot be. */
+  | "slot-size"
+  /** The file is shorter than its header says. */
+  | "truncated"
+  /** The path cannot be a file's: too long, empty, or with a NUL. */
+  | "path"
+  /** The file system is full. */
+  | "no-space"
+  /** The operating system has no slot files, or a needed function of libc is missing. */
+  | "unsupported"
+  /** A system call failed for another reason; see `errno`. */
+  | "syscall";
+
+/** What {@linkcode SlotFileError} tells besides its text. */
+export interface SlotFileErrorOptions extends ErrorOptions {
+  /** The system call that failed, if one did. */
+  readonly syscall?: string;
+  /** The name of its errno, such as `"EACCES"`. */
+  readonly errno?: string;
+}
+
+/**
+ * A slot file cannot be opened, created or used.
+ *
+ * @example
+ * ```ts
+ * import { ShmLoadSnapshotReader, SlotFileError } from "./mod.ts";
+ *
+ * try {
+ *   using reader = new ShmLoadSnapshotReader("/dev/shm");
+ *   reader.readAll();
+ * } catch (error) {
+ *   if (!(error instanceof SlotFileError)) throw error;
+ *   console.log(error.reason); // "not-regular"
+ * }
+ * ```
+ */
+export class SlotFileError extends Error {
+  override readonly name: string = "SlotFileError";
+  /** What callers branch on. */
+  readonly reason: SlotFileReason;
+  /** The path of the slot file. */
+  readonly path: string;
+  /** The system call that failed, or `null`. */
+  readonly syscall: string | null;
+  /** The name of its errno, such as `"ENOSPC"`, or `null`. */
+  readonly errno: string | null;
+
+  /** Made by this module only. */
+  constructor(
+    reason: SlotFileReason,
+    path: string,
+    message: string,
+    options: SlotFileErrorOptions = {},
+  ) {
+    super(message, options);
+    this.reason = reason;
+    this.path = path;
+    this.syscall = options.syscall ?? null;
+    this.errno = options.errno ?? null;
+  }
+}
+
+/**
+ * The lock of a slot file stayed taken for longer than the writer may wait. Nothing was written;
+ * the next write may succeed.
+ */
+export class LockTimeoutError extends Error {
+  override readonly name = "LockTimeoutError";
+  /** The path of the slot file. */
+  readonly path: string;
+  /** How long the writer waited, in milliseconds. */
+  readonly waitedMs: number;
+
+  /** Made by this module only. */
+  constructor(path: string, waitedMs: number) {
+    super(`Cannot lock ${path}: held by another process for ${waitedMs} ms`);
+    this.path = path;
+    this.waitedMs = waitedMs;
+  }
+}
+
+/** A payload is not a load snapshot; {@linkcode SnapshotDecodeError.offset} tells where. */
+export class SnapshotDecodeError extends Error {
+  override readonly name = "SnapshotDecodeError";
+  /** Where in the payload the fault stands, in bytes from its start. */
+  readonly offset: number;
+
+  /** Made by this module only. */
+  constructor(message: string, offset: number) {
+    super(`Cannot decode load snapshot: ${message} at byte ${offset}`);
+    this.offset = offset;
+  }
+}

@@ -1,0 +1,50 @@
+/** One snapshot at a time: what the readers and writers do for each rank, without a memory. */
+
+import { SnapshotDecoder } from "./decoder.ts";
+import { SnapshotEncoder } from "./encoder.ts";
+import { imageOf, PAYLOAD_AT } from "./image.ts";
+import type { LoadSnapshot } from "./load_snapshot.ts";
+
+/**
+ * Encodes a snapshot as SGLang does.
+ *
+ * The bytes are those of SGLang's own encoder, with two differences that no reader sees: floats
+ * that are 0 are always left out, and a whole number in a float field is written as a float.
+ *
+ * @param snapshot The snapshot; see {@linkcode createLoadSnapshot}.
+ * @returns One MessagePack map.
+ * @throws {TypeError} If a field has the wrong type.
+ * @throws {RangeError} If an integer field is no integer, or beyond 2^53.
+ *
+ * @example
+ * ```ts
+ * import { createLoadSnapshot, encodeLoadSnapshot } from "./mod.ts";
+ *
+ * console.log(encodeLoadSnapshot(createLoadSnapshot({}))); // Uint8Array [ 0x80 ], an empty map
+ * ```
+ */
+export function encodeLoadSnapshot(snapshot: LoadSnapshot): Uint8Array<ArrayBuffer> {
+  const encoder = new SnapshotEncoder();
+  const end = encoder.encode(snapshot);
+  return encoder.image.bytes.slice(PAYLOAD_AT, end);
+}
+
+/**
+ * Decodes a snapshot, of any SGLang release with layout version 2, strictly: a wrong type, an
+ * integer beyond 2^53 or a byte too many is an error.
+ *
+ * @param bytes One MessagePack map.
+ * @returns The snapshot; keys and elements that this release does not know are in `extra`.
+ * @throws {SnapshotDecodeError} If the bytes are not a load snapshot.
+ *
+ * @example
+ * ```ts
+ * import { decodeLoadSnapshot } from "./mod.ts";
+ *
+ * const snapshot = decodeLoadSnapshot(Uint8Array.fromHex("81a764705f72616e6b01"));
+ * console.log(snapshot.dpRank); // 1
+ * ```
+ */
+export function decodeLoadSnapshot(bytes: Uint8Array): LoadSnapshot {
+  return new SnapshotDecoder().decode(imageOf(bytes), PAYLOAD_AT + bytes.length);
+}

@@ -1,0 +1,354 @@
+/** From snapshots to bytes, for one rank: where only values changed, only values are written. */
+
+import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
+import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
+import { ENCODED_KEYS } from "./keys.ts";
+import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
+import type { RawMsgpack } from "./raw_msgpack.ts";
+import {
+  ABSENT,
+  FIXINT,
+  FLOAT64,
+  INT16,
+  INT32,
+  INT64,
+  INT8,
+  TAG,
+  UINT16,
+  UINT32,
+  UINT64,
+  UINT8,
+  WIDTH,
+} from "./wire.ts";
+
+const CORE_COUNT = CORE_FIELDS.length;
+const MOMENTS = CORE_FIELDS.findIndex((field) => field.type === "floats");
+const MODE = VALUES.findIndex((field) => field.type === "string");
+const IS_INT = Uint8Array.from(VALUES, (field) => field.type === "int" ? 1 : 0);
+const HALF = 2 ** 32;
+const UTF8 = new TextEncoder();
+const NIL = 0xc0;
+const FLOAT64_TAG = TAG[FLOAT64]!;
+
+/**
+ * Encodes the snapshots of one rank exactly as msgspec does for SGLang's struct: keys in the
+ * struct's order, defaults left out, each integer in its shortest form, each float in 8 bytes.
+ *
+ * It remembers the places of the last payload. A snapshot with the same keys and forms, which is
+ * the rule, costs one store for each value.
+ */
+export class SnapshotEncoder {
+  #image: Image = createImage(1024);
+  #end = PAYLOAD_AT;
+  readonly #values: Float64Array = new Float64Array(VALUES.length);
+  readonly #at: Int32Array = new Int32Array(VALUES.length);
+  readonly #form: Uint8Array = new Uint8Array(VALUES.length);
+  #sections = -1;
+  #mode = "null";
+  #patchable = false;
+
+  /** The image that was encoded last: four bytes of length, then the payload. */
+  get image(): Image {
+    return this.#image;
+  }
+
+  /**
+   * Encodes a snapshot into {@linkcode image}.
+   *
+   * @param snapshot The snapshot.
+   * @returns Where the payload ends in the image.
+   * @throws {TypeError} If a field has the wrong type.
+   * @throws {RangeError} If an integer field is no integer, or beyond 2^53.
+   */
+  encode(snapshot: LoadSnapshot): number {
+    const sections = this.#gather(snapshot);
+    const plain = snapshot.extra === null && snapshot.decodeMoments === null;
+    if (!(plain && this.#patchable && sections === this.#sections && this.#patch(snapshot))) {
+      this.#patchable = false;
+      this.#write(snapshot, sections);
+      this.#sections = sections;
+      this.#patchable = plain && !hasTail(snapshot);
+    }
+    return this.#end;
+  }
+
+  /** Reads every number out of the snapshot, in the order of the table; returns which sections are there. */
+  #gather(snapshot: LoadSnapshot): number {
+    const values = this.#values;
+    const { memory, speculative, lora, disaggregation, queues } = snapshot;
+    let v = 0;
+    let sections = 0;
+    values[v++] = number(snapshot.timestamp);
+    values[v++] = number(snapshot.dpRank);
+    values[v++] = number(snapshot.numRunningReqs);
+    values[v++] = number(snapshot.numWaitingReqs);
+    values[v++] = number(snapshot.numWaitingUncachedTokens);
+    values[v++] = number(snapshot.numUsedTokens);
+    values[v++] = number(snapshot.numTotalTokens);
+    values[v++] = number(snapshot.numActiveTokens);
+    values[v++] = number(snapshot.numPreallocReadyTokens);
+    values[v++] = number(snapshot.maxTotalNumTokens);
+    values[v++] = number(snapshot.maxRunningRequests);
+    values[v++] = number(snapshot.tokenUsage);
+    values[v++] = number(snapshot.genThroughput);
+    values[v++] = number(snapshot.cacheHitRate);
+    values[v++] = number(snapshot.utilization);
+    values[v++] = number(snapshot.totalPrefillUncachedTokens);
+    values[v++] = number(snapshot.totalPrefillBusyUs);
+    if (memory !== null) {
+      sections |= 1;
+      v = SECTION_START[0]!;
+      values[v++] = number(memory.weightGb);
+      values[v++] = number(memory.kvCacheGb);
+      values[v++] = number(memory.graphGb);
+      values[v++] = number(memory.tokenCapacity);
+    }
+    if (speculative !== null) {
+      sections |= 2;
+      v = SECTION_START[1]!;
+      values[v++] = number(speculative.acceptLength);
+      values[v++] = number(speculative.acceptRate);
+    }
+    if (lora !== null) {
+      sections |= 4;
+      v = SECTION_START[2]!;
+      values[v++] = number(lora.slotsUsed);
+      values[v++] = number(lora.slotsTotal);
+      values[v++] = number(lora.utilization);
+    }
+    if (disaggregation !== null) {
+      sections |= 8;
+      v = SECTION_START[3]! + 1; // The first is the mode, a string.
+      values[v++] = number(disaggregation.prefillBootstrapQueueReqs);
+      values[v++] = number(disaggregation.prefillInflightQueueReqs);
+      values[v++] = number(disaggregation.decodePreallocQueueReqs);
+      values[v++] = number(disaggregation.decodeTransferQueueReqs);
+      values[v++] = number(disaggregation.decodeRetractedQueueReqs);
+      values[v++] = number(disaggregation.kvTransferSpeedGbS);
+      values[v++] = number(disaggregation.kvTransferLatencyMs);
+    }
+    if (queues !== null) {
+      sections |= 16;
+      v = SECTION_START[4]!;
+      values[v++] = number(queues.waiting);
+      values[v++] = number(queues.grammar);
+      values[v++] = number(queues.paused);
+      values[v++] = number(queues.retracted);
+      values[v++] = number(queues.preallocReady);
+    }
+    return sections;
+  }
+
+  /** Writes the values into their last places; false if one of them now has another form. */
+  #patch(snapshot: LoadSnapshot): boolean {
+    if (snapshot.disaggregation !== null && snapshot.disaggregation.mode !== this.#mode) {
+      return false;
+    }
+    if (hasTail(snapshot)) return false;
+    const values = this.#values;
+    const forms = this.#form;
+    const places = this.#at;
+    for (let v = 0; v < CORE_COUNT; v++) {
+      if (v === MOMENTS) continue;
+      const form = formOf(values[v]!, v);
+      if (form !== forms[v]!) return false;
+      if (form !== ABSENT) this.#store(form, places[v]!, values[v]!);
+    }
+    for (let s = 0; s < SECTION_START.length; s++) {
+      if ((this.#sections & (1 << s)) === 0) continue;
+      const start = SECTION_START[s]!;
+      const next = s + 1 < SECTION_START.length ? SECTION_START[s + 1]! : values.length;
+      for (let v = start; v < next; v++) {
+        if (v === MODE) continue;
+        const form = elementFormOf(values[v]!, v);
+        if (form !== forms[v]!) return false;
+        this.#store(form, places[v]!, values[v]!);
+      }
+    }
+    return true;
+  }
+
+  #write(snapshot: LoadSnapshot, sections: number): void {
+    const { decodeMoments: moments, extra } = snapshot;
+    const extraKeys = extra === null ? [] : Object.keys(extra);
+    this.#end = PAYLOAD_AT;
+    let count = extraKeys.length;
+    for (let v = 0; v < CORE_COUNT; v++) {
+      this.#form[v] = v === MOMENTS ? ABSENT : formOf(this.#values[v]!, v);
+      if (this.#form[v] !== ABSENT) count++;
+    }
+    if (moments !== null) count++;
+    for (let bits = sections; bits !== 0; bits &= bits - 1) count++;
+    this.#head(0x80, 0xde, count);
+    for (let v = 0; v < CORE_COUNT; v++) {
+      if (v === MOMENTS) {
+        if (moments !== null) this.#moments(moments);
+      } else if (this.#form[v] !== ABSENT) {
+        this.#bytes(ENCODED_KEYS[v]!);
+        this.#number(v, this.#form[v]!);
+      }
+    }
+    for (let s = 0; s < SECTIONS.length; s++) {
+      if ((sections & (1 << s)) !== 0) this.#section(s, snapshot[SECTIONS[s]!.name]!);
+    }
+    for (const key of extraKeys) {
+      this.#string(key);
+      this.#raw(extra![key]!);
+    }
+  }
+
+  #section(section: number, values: SectionTail): void {
+    const { fields } = SECTIONS[section]!;
+    this.#bytes(ENCODED_KEYS[CORE_COUNT + section]!);
+    this.#head(0x90, 0xdc, fields.length + (values.extra?.length ?? 0));
+    for (let v = SECTION_START[section]!, n = 0; n < fields.length; v++, n++) {
+      if (v === MODE) {
+        this.#mode = (values as { readonly mode?: unknown }).mode as string;
+        this.#string(this.#mode);
+      } else {
+        this.#number(v, elementFormOf(this.#values[v]!, v));
+      }
+    }
+    for (const raw of values.extra ?? []) this.#raw(raw);
+  }
+
+  #moments(moments: readonly number[]): void {
+    this.#bytes(ENCODED_KEYS[MOMENTS]!);
+    this.#head(0x90, 0xdc, moments.length);
+    for (const moment of moments) {
+      this.#reserve(9);
+      this.#image.bytes[this.#end] = FLOAT64_TAG;
+      this.#image.view.setFloat64(this.#end + 1, number(moment));
+      this.#end += 9;
+    }
+  }
+
+  #number(value: number, form: number): void {
+    this.#reserve(9);
+    this.#form[value] = form;
+    if (form !== FIXINT) this.#image.bytes[this.#end++] = TAG[form]!;
+    this.#at[value] = this.#end;
+    this.#store(form, this.#end, this.#values[value]!);
+    this.#end += WIDTH[form]!;
+  }
+
+  #store(form: number, at: number, value: number): void {
+    const view = this.#image.view;
+    switch (form) {
+      case FLOAT64:
+        return view.setFloat64(at, value);
+      case FIXINT:
+      case INT8:
+        return view.setInt8(at, value);
+      case UINT8:
+        return view.setUint8(at, value);
+      case UINT16:
+        return view.setUint16(at, value);
+      case UINT32:
+        return view.setUint32(at, value);
+      case INT16:
+        return view.setInt16(at, value);
+      case INT32:
+        return view.setInt32(at, value);
+      default: // UINT64 and INT64, as two halves: no BigInt is made.
+        view.setInt32(at, Math.floor(value / HALF));
+        view.setUint32(at + 4, value);
+    }
+  }
+
+  #head(fix: number, wide: number, count: number): void {
+    this.#reserve(5);
+    const { bytes, view } = this.#image;
+    if (count < 16) {
+      bytes[this.#end++] = fix | count;
+    } else if (count < 0x10000) {
+      bytes[this.#end] = wide;
+      view.setUint16(this.#end + 1, count);
+      this.#end += 3;
+    } else {
+      bytes[this.#end] = wide + 1;
+      view.setUint32(this.#end + 1, count);
+      this.#end += 5;
+    }
+  }
+
+  #string(text: string): void {
+    if (typeof text !== "string") {
+      throw new TypeError("Cannot encode load snapshot: mode is no string");
+    }
+    const encoded = UTF8.encode(text);
+    const { length } = encoded;
+    this.#reserve(5);
+    const { bytes, view } = this.#image;
+    if (length < 32) {
+      bytes[this.#end++] = 0xa0 | length;
+    } else if (length < 0x100) {
+      bytes[this.#end] = 0xd9;
+      bytes[this.#end + 1] = length;
+      this.#end += 2;
+    } else if (length < 0x10000) {
+      bytes[this.#end] = 0xda;
+      view.setUint16(this.#end + 1, length);
+      this.#end += 3;
+    } else {
+      bytes[this.#end] = 0xdb;
+      view.setUint32(this.#end + 1, length);
+      this.#end += 5;
+    }
+    this.#bytes(encoded);
+  }
+
+  #raw(raw: RawMsgpack): void {
+    this.#bytes(raw.bytes.length === 0 ? Uint8Array.of(NIL) : raw.bytes);
+  }
+
+  #bytes(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    this.#image.bytes.set(bytes, this.#end);
+    this.#end += bytes.length;
+  }
+
+  #reserve(byteLength: number): void {
+    if (this.#end + byteLength <= this.#image.bytes.length) return;
+    const larger = createImage((this.#end + byteLength) * 2);
+    larger.bytes.set(this.#image.bytes.subarray(0, this.#end));
+    this.#image = larger;
+  }
+}
+
+/** Whether a section carries elements that the table does not know. */
+function hasTail(snapshot: LoadSnapshot): boolean {
+  return (snapshot.memory !== null && snapshot.memory.extra !== null) ||
+    (snapshot.speculative !== null && snapshot.speculative.extra !== null) ||
+    (snapshot.lora !== null && snapshot.lora.extra !== null) ||
+    (snapshot.disaggregation !== null && snapshot.disaggregation.extra !== null) ||
+    (snapshot.queues !== null && snapshot.queues.extra !== null);
+}
+
+function number(value: number): number {
+  if (typeof value === "number") return value;
+  throw new TypeError(`Cannot encode load snapshot: a field is ${typeof value}, not number`);
+}
+
+/** The form of a core value; a default has none. Like msgspec, 0.0 is the default and -0.0 is not. */
+function formOf(value: number, v: number): number {
+  if (value === 0 && (IS_INT[v] === 1 || Object.is(value, 0))) return ABSENT;
+  return elementFormOf(value, v);
+}
+
+/** The form of an array's element, where no default is left out. */
+function elementFormOf(value: number, v: number): number {
+  if (IS_INT[v] === 0) return FLOAT64;
+  if ((value | 0) === value) {
+    if (value >= 0) {
+      return value < 0x80 ? FIXINT : value < 0x100 ? UINT8 : value < 0x10000 ? UINT16 : UINT32;
+    }
+    return value >= -0x20 ? FIXINT : value >= -0x80 ? INT8 : value >= -0x8000 ? INT16 : INT32;
+  }
+  if (!Number.isSafeInteger(value)) {
+    throw new RangeError(
+      `Cannot encode load snapshot: ${VALUES[v]!.name} is ${value}, not an integer up to 2^53`,
+    );
+  }
+  return value < 0 ? INT64 : value < HALF ? UINT32 : UINT64;
+}
