@@ -1,0 +1,57 @@
+/**
+ * The load of an LLM engine, live: SGLang's load snapshots, read and written byte for byte.
+ *
+ * @example
+ * ```ts
+ * import { ShmLoadSnapshotReader, shmPathFor } from "./mod.ts";
+ *
+ * using reader = new ShmLoadSnapshotReader(shmPathFor("my-engine"));
+ * for (const load of reader.readAll()) console.log(load.dpRank, load.numRunningReqs);
+ * ```
+ *
+ * @module
+ */
+
+export {
+  LockTimeoutError,
+  SlotFileError,
+  type SlotFileErrorOptions,
+  type SlotFileReason,
+  SnapshotDecodeError,
+} from "./src/errors.ts";
+export { decodeLoadSnapshot, encodeLoadSnapshot } from "./src/snapshot/codec.ts";
+export {
+  createLoadSnapshot,
+  type DisaggregationMetrics,
+  type LoadSnapshot,
+  type LoadSnapshotInit,
+  type LoRAMetrics,
+  type MemoryMetrics,
+  type QueueMetrics,
+  type SectionInit,
+  type SectionTail,
+  type SpeculativeMetrics,
+} from "./src/snapshot/load_snapshot.ts";
+export { RawMsgpack } from "./src/snapshot/raw_msgpack.ts";
+export { type LoadDict, toDict } from "./src/snapshot/to_dict.ts";
+export { removeSlotFile } from "./src/slotfile/created_file.ts";
+export {
+  fileSize,
+  HEADER_SIZE,
+  MAGIC,
+  SLOT_SIZE,
+  slotOffset,
+  VERSION,
+} from "./src/slotfile/layout.ts";
+export type { RankHealth, RankState } from "./src/slotfile/rank_health.ts";
+export {
+  ShmLoadSnapshotReader,
+  type ShmLoadSnapshotReaderOptions,
+  type ShmLoadSnapshotReaderStats,
+} from "./src/slotfile/reader.ts";
+export { shmPathFor } from "./src/slotfile/shm_path.ts";
+export {
+  ShmLoadSnapshotWriter,
+  type ShmLoadSnapshotWriterOptions,
+  type ShmLoadSnapshotWriterStats,
+} from "./src/slotfile/writer.ts";

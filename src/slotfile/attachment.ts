@@ -1,0 +1,164 @@
+/** A reader's hold on one slot file: descriptor, mapping, lock, and a slot for each rank. */
+
+import { FileLock } from "./lock.ts";
+import { type Header, HEADER_SIZE, headerWords } from "./layout.ts";
+import { type Libc, O_RDONLY } from "./libc.ts";
+import { Mapping } from "./mapping.ts";
+import { openFile, readHeader } from "./open_file.ts";
+import { Scratch, Slot } from "./slot.ts";
+import { statOpenFile } from "./stat.ts";
+
+// So many slots are copied under one lock; a lock is held for microseconds, never longer.
+const BATCH = 64;
+
+/** What a refresh came to. */
+export type Refresh =
+  /** The slots are as they were seen last. */
+  | "unchanged"
+  /** Some had changed; they were read. */
+  | "read"
+  /** Some have changed, but another process kept the lock. */
+  | "locked"
+  /** This is no longer the file that was opened: its header or its length changed. */
+  | "gone";
+
+/** An open slot file. */
+export class Attachment {
+  readonly header: Header;
+  /** Device and inode of the file. */
+  readonly identity: string;
+  readonly slots: readonly Slot[];
+  /** How many snapshots a refresh found new, over all refreshes. */
+  publications = 0;
+
+  readonly #libc: Libc;
+  readonly #path: string;
+  readonly #fd: number;
+  readonly #mapping: Mapping;
+  readonly #lock: FileLock;
+  readonly #headerWords: Int32Array;
+  readonly #expectedWords: Int32Array;
+  readonly #changed: Slot[] = [];
+  readonly #copies: Scratch[] = [];
+
+  private constructor(
+    libc: Libc,
+    path: string,
+    fd: number,
+    identity: string,
+    header: Header,
+    patienceMs: number,
+  ) {
+    this.#libc = libc;
+    this.#path = path;
+    this.#fd = fd;
+    this.identity = identity;
+    this.header = header;
+    this.#lock = new FileLock(libc, fd, "shared", patienceMs);
+    const byteLength = HEADER_SIZE + header.dpSize * header.slotSize;
+    this.#mapping = new Mapping(libc, fd, byteLength, "read", path);
+    this.#headerWords = new Int32Array(this.#mapping.view(0, HEADER_SIZE));
+    this.#expectedWords = headerWords(header);
+    this.slots = Array.from(
+      { length: header.dpSize },
+      (_, dpRank) => new Slot(this.#mapping.base, dpRank, header),
+    );
+  }
+
+  /**
+   * Opens the file at a path; `null` if nothing is there.
+   *
+   * @throws {SlotFileError} If it is not a slot file that may be read.
+   */
+  static open(
+    libc: Libc,
+    path: string,
+    options: { readonly patienceMs: number; readonly trustedUid: number | null },
+  ): Attachment | null {
+    const file = openFile(libc, path, O_RDONLY, options.trustedUid);
+    if (file === null) return null;
+    try {
+      const header = readHeader(libc, file, path);
+      const { identity } = file.stat;
+      return new Attachment(libc, path, file.fd, identity, header, options.patienceMs);
+    } catch (error) {
+      libc.close(file.fd);
+      throw error;
+    }
+  }
+
+  /**
+   * Reads what has changed: looks first, and takes the lock only on a change.
+   *
+   * @param first The first rank to look at.
+   * @param last The rank behind the last one.
+   */
+  refresh(first: number, last: number): Refresh {
+    if (!this.#headerHolds()) return this.#checkHeader();
+    let result: Refresh = "unchanged";
+    for (let dpRank = first; dpRank < last; dpRank++) {
+      const slot = this.slots[dpRank]!;
+      if (!this.#mapping.guarded || slot.hasChanged(this.#libc)) this.#changed.push(slot);
+      if (this.#changed.length === BATCH || (dpRank + 1 === last && this.#changed.length > 0)) {
+        result = this.#readChanged();
+        if (result !== "read") break;
+      }
+    }
+    return result;
+  }
+
+  /** Whether the file is still as long as its header says, and no page of the mapping was lost. */
+  isWhole(): boolean {
+    return !this.#mapping.torn &&
+      statOpenFile(this.#libc, this.#fd, this.#path).size >= this.#mapping.byteLength;
+  }
+
+  /** Unmaps and closes. */
+  close(): void {
+    this.#mapping.close();
+    this.#libc.close(this.#fd);
+  }
+
+  #readChanged(): Refresh {
+    const changed = this.#changed;
+    if (!this.#lock.take()) {
+      changed.length = 0;
+      return "locked";
+    }
+    try {
+      // A writer that makes the file anew holds the lock until all of the header stands.
+      if (!this.#headerHolds() || (!this.#mapping.guarded && !this.isWhole())) {
+        changed.length = 0;
+        return "gone";
+      }
+      for (let n = 0; n < changed.length; n++) {
+        changed[n]!.copy(this.#libc, this.#copies[n] ??= new Scratch());
+      }
+    } finally {
+      this.#lock.release();
+    }
+    const nowMs = Date.now();
+    for (let n = 0; n < changed.length; n++) {
+      const { image, at } = this.#copies[n]!;
+      // Without a guard every slot is copied, changed or not.
+      if (!this.#mapping.guarded && !changed[n]!.hasChanged(this.#libc, at)) continue;
+      if (changed[n]!.accept(image, nowMs)) this.publications++;
+    }
+    changed.length = 0;
+    return "read";
+  }
+
+  #headerHolds(): boolean {
+    const now = this.#headerWords;
+    const expected = this.#expectedWords;
+    return now[0] === expected[0] && now[1] === expected[1] && now[2] === expected[2];
+  }
+
+  /** Another header, or a glimpse of the same one being written again? The lock tells. */
+  #checkHeader(): Refresh {
+    if (!this.#lock.take()) return "locked";
+    const holds = this.#headerHolds();
+    this.#lock.release();
+    return holds ? "unchanged" : "gone";
+  }
+}
