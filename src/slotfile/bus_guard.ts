@@ -51,16 +51,6 @@ export const BUS_GUARD_SYMBOLS = {
     result: "i32",
   },
 
-  // void *memcpy(void *dest, const void *src, size_t n);
-  memcpy: {
-    parameters: [
-      "usize", // void *dest
-      "buffer", // const void *src
-      "usize", // size_t n
-    ],
-    result: "usize",
-  },
-
   // int getpagesize(void);
   getpagesize: {
     parameters: [],
@@ -140,7 +130,9 @@ const SIGNATURE_BYTES = 16;
  * @param base The address that `mmap` returned.
  * @param byteLength The length of the mapping.
  * @returns The guard, or `null` if there can be none: another operating system or processor,
- * executable memory refused, or every entry taken. Then only a lock protects a read.
+ * executable memory refused, or every entry taken. Then nothing stands between a shrinking file
+ * and the process but a lock.
+ * @throws {Deno.errors.NotCapable} Without `--allow-ffi`.
  */
 export function guardMapping(base: bigint, byteLength: number): MappingGuard | null {
   const code = machineCode();
@@ -205,7 +197,7 @@ function install(
   const writable = PROT_READ | PROT_WRITE;
   const address = libc.mmap(0n, length, writable, MAP_PRIVATE_ANONYMOUS, -1, 0n);
   if (address === MAP_FAILED) return null;
-  libc.memcpy(address, code, BigInt(code.length));
+  new Uint8Array(viewOf(address).getArrayBuffer(code.length)).set(code);
   const table = tableOf(address);
   table[PREVIOUS] = PENDING;
   table[PAGE_SIZE] = BigInt(libc.getpagesize());

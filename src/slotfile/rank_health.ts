@@ -29,10 +29,11 @@ const CLOCK_SLACK_MS = 1000;
 export interface RankEvidence {
   readonly dpRank: number;
   readonly snapshot: LoadSnapshot | null;
-  /** When the snapshot was first seen, in ms of the wall clock. */
-  readonly seenAtMs: number;
+  /** How long ago the snapshot was first seen, in ms. */
+  readonly seenForMs: number;
   readonly fault: Error | null;
-  readonly nowMs: number;
+  /** The wall clock, in ms: what timestamps are compared with. */
+  readonly wallMs: number;
   readonly staleAfterMs: number;
 }
 
@@ -52,8 +53,8 @@ function isBlank(snapshot: LoadSnapshot): boolean {
 }
 
 /** By the measurement's time where it has one, else by when it was first seen. */
-function ageOf(snapshot: LoadSnapshot, { nowMs, seenAtMs }: RankEvidence): number {
+function ageOf(snapshot: LoadSnapshot, { wallMs, seenForMs }: RankEvidence): number {
   const measuredAtMs = snapshot.timestamp * 1000;
-  const usable = measuredAtMs > 0 && measuredAtMs <= nowMs + CLOCK_SLACK_MS;
-  return Math.max(0, nowMs - (usable ? measuredAtMs : seenAtMs));
+  const usable = measuredAtMs > 0 && measuredAtMs <= wallMs + CLOCK_SLACK_MS;
+  return Math.max(0, usable ? wallMs - measuredAtMs : seenForMs);
 }

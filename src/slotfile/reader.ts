@@ -42,8 +42,10 @@ export interface ShmLoadSnapshotReaderOptions {
 export interface ShmLoadSnapshotReaderStats {
   /** Calls of `read`, `readAll` and `health`. */
   readonly reads: number;
-  /** Those in which nothing had changed, so that no lock was taken. */
+  /** Those in which nothing had changed. */
   readonly unchanged: number;
+  /** How often the lock was taken: on x86-64 only when a write was met under way. */
+  readonly locks: number;
   /** New snapshots seen, over all ranks. */
   readonly publications: number;
   /** Reads that gave a last good value because another process kept the lock. */
@@ -55,10 +57,12 @@ export interface ShmLoadSnapshotReaderStats {
 /**
  * Reads an engine's slot file.
  *
- * A read looks at the mapped slot first; while nothing has changed it takes no lock and makes no
- * system call, so however often it is called, a reader takes the lock at most once for each
- * publication. It never waits for more than `lockTimeoutMs`, and it never gives a torn snapshot:
- * when a rank cannot be read now, it gives the last good one, and {@linkcode health} tells its age.
+ * A read looks at the mapped slot first; while nothing has changed it makes no system call. What
+ * has changed is copied, and the copy is checked; only if a write is met under way is the lock
+ * taken (on arm64, whose stores are not ordered, for each change). So a reader takes the lock at
+ * most once for each publication, however often it is called, and hardly ever in practice. It
+ * never waits for more than `lockTimeoutMs`, and never gives a torn snapshot: when a rank cannot be
+ * read now, it gives the last good one, and {@linkcode health} tells its age.
  *
  * The file may appear, be replaced, grow or vanish at any time; the reader follows.
  *
@@ -93,6 +97,7 @@ export class ShmLoadSnapshotReader implements Disposable {
   #lockMisses = 0;
   #attaches = 0;
   #publicationsBefore = 0;
+  #locksBefore = 0;
 
   /**
    * Opens a reader. The file need not be there yet.
@@ -177,16 +182,17 @@ export class ShmLoadSnapshotReader implements Disposable {
    */
   health(): readonly RankHealth[] {
     const attachment = this.#refresh(0, -1);
-    const nowMs = Date.now();
+    const wallMs = Date.now();
+    const nowMs = this.#clock.nowMs();
     return Array.from({ length: this.dpSize ?? this.#inherited.length }, (_, dpRank) => {
       const slot = attachment?.slots[dpRank];
       const isInherited = (slot?.snapshot ?? null) === null;
       return rankHealth({
         dpRank,
         snapshot: (isInherited ? this.#inherited[dpRank] : slot?.snapshot) ?? null,
-        seenAtMs: (isInherited ? this.#inheritedSeenAtMs[dpRank] : slot?.seenAtMs) ?? 0,
+        seenForMs: nowMs - ((isInherited ? this.#inheritedSeenAtMs[dpRank] : slot?.seenAtMs) ?? 0),
         fault: slot?.fault ?? null,
-        nowMs,
+        wallMs,
         staleAfterMs: this.#staleAfterMs,
       });
     });
@@ -197,6 +203,7 @@ export class ShmLoadSnapshotReader implements Disposable {
     return {
       reads: this.#reads,
       unchanged: this.#unchanged,
+      locks: this.#locksBefore + (this.#attachment?.locks ?? 0),
       publications: this.#publicationsBefore + (this.#attachment?.publications ?? 0),
       lockMisses: this.#lockMisses,
       attaches: this.#attaches,
@@ -221,14 +228,15 @@ export class ShmLoadSnapshotReader implements Disposable {
   #refresh(first: number, last: number): Attachment | null {
     if (this.#closed) throw new TypeError("Cannot read load: the reader is closed");
     this.#reads++;
-    this.#followPath();
+    const nowMs = this.#clock.nowMs();
+    this.#followPath(nowMs);
     let attachment = this.#attachment;
     if (attachment === null) {
       if (last >= 0) checkDpRank(first, this.dpSize ?? MAX_DP_SIZE);
       return null;
     }
     if (last >= 0) checkDpRank(first, attachment.slots.length);
-    const result = attachment.refresh(first, last < 0 ? attachment.slots.length : last);
+    const result = attachment.refresh(first, last < 0 ? attachment.slots.length : last, nowMs);
     this.#count(result);
     if (result !== "gone") return attachment;
     this.#detach();
@@ -236,7 +244,7 @@ export class ShmLoadSnapshotReader implements Disposable {
     attachment = this.#attachment;
     if (attachment === null) return null;
     if (last >= 0) checkDpRank(first, attachment.slots.length);
-    this.#count(attachment.refresh(first, last < 0 ? attachment.slots.length : last));
+    this.#count(attachment.refresh(first, last < 0 ? attachment.slots.length : last, nowMs));
     return attachment;
   }
 
@@ -250,9 +258,8 @@ export class ShmLoadSnapshotReader implements Disposable {
   }
 
   /** Attaches a file that appeared, and from time to time asks whether it is still the same one. */
-  #followPath(): void {
+  #followPath(nowMs: number): void {
     if (this.#attachment === null) return this.#attach();
-    const nowMs = this.#clock.nowMs();
     if (nowMs < this.#nextPathCheckMs) return;
     this.#nextPathCheckMs = nowMs + PATH_CHECK_MS;
     try {
@@ -310,6 +317,7 @@ export class ShmLoadSnapshotReader implements Disposable {
     );
     this.#inherited = slots.map((slot, dpRank) => slot.snapshot ?? this.#inherited[dpRank] ?? null);
     this.#publicationsBefore += attachment.publications;
+    this.#locksBefore += attachment.locks;
     this.#attachment = null;
     attachment.close();
   }

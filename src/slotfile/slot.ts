@@ -8,8 +8,11 @@ import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import { FIXED_VERSION, type Header, HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
 
-const FIRST_GUESS = 1024;
-const SLACK = 256;
+const FIRST_GUESS = 512;
+const SLACK = 64;
+const LENGTH_BYTES = BigInt(LENGTH_SIZE);
+// How often a copy made without the lock is compared with the slot again.
+const LOOKS = 3;
 
 /** How a slot's bytes become a snapshot, by layout version. */
 interface SlotCodec {
@@ -26,7 +29,7 @@ export class Slot {
   snapshot: LoadSnapshot | null = null;
   /** Why the bytes that stand in the slot now are not a snapshot, or `null`. */
   fault: SnapshotDecodeError | null = null;
-  /** When the last good snapshot was first seen here, in ms of the wall clock. */
+  /** When the last good snapshot was first seen here, in ms of the reader's clock. */
   seenAtMs = 0;
 
   readonly #start: bigint;
@@ -36,13 +39,17 @@ export class Slot {
   // The bytes seen last, kept as memcmp takes them: an address and a length.
   #bytes: Uint8Array | null = null;
   #seenAt = 0n;
+  #seenEnd = 0;
   #seenLength = 0n;
+  #guess = 0;
+  #guessLength = 0n;
 
   constructor(base: bigint, dpRank: number, header: Header) {
     this.#start = base + BigInt(HEADER_SIZE + dpRank * header.slotSize);
     this.#slotSize = header.slotSize;
     this.#isFixed = header.version === FIXED_VERSION;
     this.#codec = this.#isFixed ? new FixedCodec() : new PayloadCodec();
+    this.#guessBytes(FIRST_GUESS);
   }
 
   /**
@@ -54,16 +61,46 @@ export class Slot {
     return this.#bytes === null || libc.memcmp(at, this.#seenAt, this.#seenLength) !== 0;
   }
 
+  /**
+   * Copies the slot out without the lock, if it holds still meanwhile.
+   *
+   * Every writer stores the length 0, then the payload, then the length, and x86-64 shows stores in
+   * their order. So a copy between two looks at a length that is not 0 can only be torn if a whole
+   * publication of this rank fell between them. Then each of the looks that follow, within some
+   * tens of nanoseconds, must have met another whole publication, and one with the same bytes:
+   * timestamps alone forbid that, and so does the pair of system calls between two publications.
+   */
+  copyIfStill(libc: Libc, target: Scratch): boolean {
+    const before = this.#lengthNow(libc, target);
+    target.reserve(this.#guess, 0);
+    libc.memcpy(target.at, this.#start, this.#guessLength);
+    const length = target.image.words[0]!;
+    const end = LENGTH_SIZE + length;
+    // A longer payload than expected is read under the lock, which also makes the guess longer.
+    if (length <= 0 || length !== before || end > this.#guess) return false;
+    const byteLength = end === this.#seenEnd ? this.#seenLength : BigInt(end);
+    for (let look = 0; look < LOOKS; look++) {
+      if (this.#lengthNow(libc, target) !== length) return false;
+      if (libc.memcmp(this.#start, target.at, byteLength) !== 0) return false;
+    }
+    return this.#lengthNow(libc, target) === length;
+  }
+
+  /** The length that stands in the slot; calls of C keep their order, so it is read here and now. */
+  #lengthNow(libc: Libc, target: Scratch): number {
+    libc.memcpy(target.lengthAt, this.#start, LENGTH_BYTES);
+    return target.length[0]!;
+  }
+
   /** Copies the slot out. Only under the lock. */
   copy(libc: Libc, target: Scratch): void {
     // The next payload is about as long as the last one; one call is nearly always enough.
-    const guess = Math.min(this.#slotSize, Math.max(FIRST_GUESS, this.#codec.end + SLACK));
-    target.reserve(guess, 0);
-    libc.memcpy(target.at, this.#start, BigInt(guess));
+    target.reserve(this.#guess, 0);
+    libc.memcpy(target.at, this.#start, this.#guessLength);
     const end = this.#endIn(target.image);
-    if (end > guess) {
-      target.reserve(end, guess);
-      const done = BigInt(guess);
+    if (end > this.#guess) {
+      target.reserve(end, this.#guess);
+      const done = this.#guessLength;
       libc.memcpy(target.at + done, this.#start + done, BigInt(end) - done);
     }
   }
@@ -104,7 +141,17 @@ export class Slot {
       this.#bytes = image.bytes;
       this.#seenAt = addressOf(image.bytes);
     }
-    if (this.#seenLength !== BigInt(end)) this.#seenLength = BigInt(end);
+    if (this.#seenEnd !== end) {
+      this.#seenEnd = end;
+      this.#seenLength = BigInt(end);
+      this.#guessBytes(end + SLACK);
+    }
+  }
+
+  /** A BigInt is made only when a length changes: making one costs as much as a call. */
+  #guessBytes(byteLength: number): void {
+    this.#guess = Math.min(this.#slotSize, Math.max(FIRST_GUESS, byteLength));
+    this.#guessLength = BigInt(this.#guess);
   }
 }
 
@@ -113,6 +160,9 @@ export class Scratch {
   image: Image = createImage(FIRST_GUESS);
   /** The address of its bytes. */
   at: bigint = addressOf(this.image.bytes);
+  /** A word of its own, for looks at a length. */
+  readonly length: Int32Array<ArrayBuffer> = new Int32Array(new ArrayBuffer(LENGTH_SIZE));
+  readonly lengthAt: bigint = addressOf(new Uint8Array(this.length.buffer));
 
   /** Makes room, and keeps the first bytes. */
   reserve(byteLength: number, keep: number): void {
@@ -125,7 +175,7 @@ export class Scratch {
 }
 
 /** The address of bytes. It stays the same as long as they are referenced. */
-function addressOf(bytes: Uint8Array<ArrayBuffer>): bigint {
+export function addressOf(bytes: Uint8Array<ArrayBuffer>): bigint {
   return Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
 }
 

@@ -19,6 +19,7 @@ import {
   VERSION,
 } from "./layout.ts";
 import { acquireLibc, cString, type LibcLease } from "./libc.ts";
+import { addressOf } from "./slot.ts";
 
 /** Options of {@linkcode ShmLoadSnapshotWriter}. */
 export interface ShmLoadSnapshotWriterOptions {
@@ -94,8 +95,15 @@ export class ShmLoadSnapshotWriter implements Disposable {
   readonly #encoder: SnapshotEncoder = new SnapshotEncoder();
   readonly #counter: PublishCounter;
   #file: CreatedFile;
-  #slot!: Uint8Array;
-  #length!: Int32Array;
+  // The slot: its address, and the view that its length and its zeros are stored through.
+  #slotAt = 0n;
+  #slot: Uint8Array = new Uint8Array(0);
+  #length: Int32Array = new Int32Array(0);
+  // The encoder's image, as memcpy takes it.
+  #image: Uint8Array | null = null;
+  #payloadAt = 0n;
+  #end = 0;
+  #payloadLength = 0n;
   // What the last payload took up; everything behind it is zero.
   #filled: number;
   #checkedAtMs = 0;
@@ -221,13 +229,25 @@ export class ShmLoadSnapshotWriter implements Disposable {
         }`,
       );
     }
+    const { bytes } = this.#encoder.image;
+    if (this.#image !== bytes) {
+      this.#image = bytes;
+      this.#payloadAt = addressOf(bytes) + BigInt(PAYLOAD_AT);
+    }
+    // Making a BigInt costs as much as a call, and the length rarely changes.
+    if (this.#end !== end) {
+      this.#end = end;
+      this.#payloadLength = BigInt(end - PAYLOAD_AT);
+    }
     return end;
   }
 
   #open(): CreatedFile {
     const file = CreatedFile.open(this.#lease.libc, this.path, this.#header, this.#lockTimeoutMs);
     const { slotSize } = this.#header;
-    const slot = file.mapping.view(slotOffset(this.dpRank, slotSize), slotSize);
+    const offset = slotOffset(this.dpRank, slotSize);
+    const slot = file.mapping.view(offset, slotSize);
+    this.#slotAt = file.mapping.base + BigInt(offset + LENGTH_SIZE);
     this.#slot = new Uint8Array(slot);
     this.#length = new Int32Array(slot, 0, 1);
     this.#filled = slotSize;
@@ -254,8 +274,7 @@ export class ShmLoadSnapshotWriter implements Disposable {
       // Length 0 says that a write is under way. It must be seen first if the writer dies here,
       // and the length last; the stores of Atomics keep the others between them.
       Atomics.store(this.#length, 0, 0);
-      const payload = this.#encoder.image.bytes.subarray(PAYLOAD_AT, end);
-      this.#slot.set(payload, PAYLOAD_AT);
+      this.#lease.libc.memcpy(this.#slotAt, this.#payloadAt, this.#payloadLength);
       if (end < this.#filled) this.#slot.fill(0, end, this.#filled);
       Atomics.store(this.#length, 0, end - PAYLOAD_AT);
       this.#filled = end;

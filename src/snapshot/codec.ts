@@ -20,7 +20,7 @@ import type { LoadSnapshot } from "./load_snapshot.ts";
  * ```ts
  * import { createLoadSnapshot, encodeLoadSnapshot } from "./mod.ts";
  *
- * console.log(encodeLoadSnapshot(createLoadSnapshot({}))); // Uint8Array [ 0x80 ], an empty map
+ * console.log(encodeLoadSnapshot(createLoadSnapshot({}))); // an empty map: de 00 00
  * ```
  */
 export function encodeLoadSnapshot(snapshot: LoadSnapshot): Uint8Array<ArrayBuffer> {

@@ -34,21 +34,27 @@ import {
 const DP_RANK = VALUES.findIndex((field) => field.wire === "dp_rank");
 const HALF = 2 ** 32;
 const FIRST_CAPACITY = 1024;
+const CORE = 1;
+const ALL = 0x3f;
 
 /**
  * Decodes the payloads of one rank.
  *
  * It keeps a copy of the last payload. Where the next one differs from it in values only, which is
- * the rule, the values are read from the places that are known, without looking at a key.
+ * the rule, the values are read from the places that are known, without looking at a key, and
+ * sections in which nothing changed are the same objects as before.
  */
 export class SnapshotDecoder {
   #image: Image = createImage(FIRST_CAPACITY);
   readonly #shape: Shape = new Shape();
-  // A bit of the mask is 1 where a payload of the same shape must not differ.
+  // By word of the image: a bit is 1 where a payload of the same shape must not differ.
   #mask: Int32Array = new Int32Array(0);
+  // By word of the image: whose values stand there, as bits; see #owner.
+  #owners: Uint8Array = new Uint8Array(0);
   #masked = false;
   #valid = false;
   #end = 0;
+  #last: LoadSnapshot | null = null;
 
   /** The image that was decoded last, also when decoding failed. */
   get image(): Image {
@@ -69,8 +75,9 @@ export class SnapshotDecoder {
    * @throws {SnapshotDecodeError} If the payload is not a load snapshot.
    */
   decode(incoming: Image, end: number): LoadSnapshot {
-    if (!this.#takeValues(incoming, end)) this.#take(incoming, end);
-    const snapshot = this.#build();
+    const changed = this.#take(incoming, end);
+    const snapshot = this.#build(changed, this.#last);
+    this.#last = snapshot;
     this.#valid = true;
     return this.#shape.extra !== null && hasFlatSections(this.#shape.extra)
       ? liftFlatSections(snapshot, this.#shape.extra)
@@ -86,72 +93,86 @@ export class SnapshotDecoder {
    * @throws {SnapshotDecodeError} If the payload is not a load snapshot.
    */
   check(incoming: Image, end: number): number {
-    if (!this.#takeValues(incoming, end)) this.#take(incoming, end);
-    const { form } = this.#shape;
-    for (let value = 0; value < form.length; value++) {
-      if (form[value] === UINT64 || form[value] === INT64) this.#value(value);
+    this.#take(incoming, end);
+    this.#last = null;
+    for (const place of this.#shape.places) {
+      if ((place & 15) === UINT64 || (place & 15) === INT64) this.#read(place);
     }
     if (this.#shape.extra !== null && hasFlatSections(this.#shape.extra)) {
-      liftFlatSections(this.#build(), this.#shape.extra);
+      liftFlatSections(this.#build(ALL, null), this.#shape.extra);
     }
     this.#valid = true;
-    return this.#value(DP_RANK);
+    return this.#read(this.#shape.places[DP_RANK]!);
   }
 
-  /** Takes a payload over if it differs from the last one in values only. */
-  #takeValues(incoming: Image, end: number): boolean {
-    if (!this.#valid || end !== this.#end || this.#shape.hasExtra) return false;
-    if (!this.#masked) this.#makeMask();
-    const mask = this.#mask;
-    const next = incoming.words;
-    const last = this.#image.words;
-    const count = (end + 3) >> 2;
-    this.#valid = false;
-    for (let w = 1; w < count; w++) {
-      const difference = next[w]! ^ last[w]!;
-      if (difference === 0) continue;
-      if ((difference & mask[w]!) !== 0) return false;
-      last[w] = next[w]!;
-    }
-    return true;
-  }
-
-  /** Takes a payload over and scans it. */
-  #take(incoming: Image, end: number): void {
-    this.#valid = false;
-    this.#masked = false;
+  /** Takes a payload over; returns whose values changed, as bits. */
+  #take(incoming: Image, end: number): number {
+    const changed = this.#takeValues(incoming, end);
+    if (changed >= 0) return changed;
+    this.#valid = this.#masked = false;
     if (this.#image.bytes.length < end) this.#image = createImage(end * 2);
     this.#image.bytes.set(incoming.bytes.subarray(0, end));
     this.#end = end;
     this.#shape.scan(this.#image.bytes, this.#image.view, PAYLOAD_AT, end);
+    return ALL;
+  }
+
+  /** Takes a payload over if it differs from the last one in values only; -1 if it does not. */
+  #takeValues(incoming: Image, end: number): number {
+    if (!this.#valid || end !== this.#end || this.#shape.hasExtra) return -1;
+    if (!this.#masked) this.#makeMask();
+    const mask = this.#mask;
+    const owners = this.#owners;
+    const next = incoming.words;
+    const last = this.#image.words;
+    const count = (end + 3) >> 2;
+    let changed = 0;
+    this.#valid = false;
+    for (let w = PAYLOAD_AT >> 2; w < count; w++) {
+      const difference = next[w]! ^ last[w]!;
+      if (difference === 0) continue;
+      if ((difference & mask[w]!) !== 0) return -1;
+      last[w] = next[w]!;
+      changed |= owners[w]!;
+    }
+    return changed;
   }
 
   #makeMask(): void {
-    const { at, form, momentAt, momentForm } = this.#shape;
-    this.#mask = new Int32Array(this.#image.words.length);
-    const bytes = new Uint8Array(this.#mask.buffer);
-    bytes.fill(0xff, PAYLOAD_AT, this.#end);
-    for (let value = 0; value < form.length; value++) {
-      if (form[value] !== ABSENT) this.#unmask(bytes, at[value]!, form[value]!);
+    const { places, momentPlaces } = this.#shape;
+    const wordCount = this.#image.words.length;
+    if (this.#mask.length !== wordCount) {
+      this.#mask = new Int32Array(wordCount);
+      this.#owners = new Uint8Array(wordCount);
     }
-    momentAt.forEach((place, n) => this.#unmask(bytes, place, momentForm[n]!));
+    const bytes = new Uint8Array(this.#mask.buffer);
+    bytes.fill(0);
+    bytes.fill(0xff, PAYLOAD_AT, this.#end);
+    this.#owners.fill(0);
+    places.forEach((place, value) => this.#unmask(bytes, place, ownerOf(value)));
+    for (const place of momentPlaces) this.#unmask(bytes, place, CORE);
     this.#masked = true;
   }
 
-  #unmask(mask: Uint8Array, at: number, form: number): void {
-    if (form !== FIXINT) mask.fill(0, at, at + WIDTH[form]!);
+  #unmask(mask: Uint8Array, place: number, owner: number): void {
+    const form = place & 15;
+    const at = place >> 4;
+    if (form === ABSENT) return;
+    const next = at + WIDTH[form]!;
+    if (form !== FIXINT) mask.fill(0, at, next);
     // A fixint is its own tag: its highest bits must stay, three of them if it is negative.
     else mask[at] = this.#image.bytes[at]! < 0x80 ? 0x80 : 0xe0;
+    for (let w = at >> 2; w <= (next - 1) >> 2; w++) this.#owners[w]! |= owner;
   }
 
-  /** Reads one value of the table from its place. */
   #value(value: number): number {
-    return this.#read(this.#shape.form[value]!, this.#shape.at[value]!);
+    return this.#read(this.#shape.places[value]!);
   }
 
-  #read(form: number, at: number): number {
+  #read(place: number): number {
     const view = this.#image.view;
-    switch (form) {
+    const at = place >> 4;
+    switch (place & 15) {
       case ABSENT:
         return 0;
       case FLOAT64:
@@ -172,17 +193,21 @@ export class SnapshotDecoder {
       case FLOAT32:
         return view.getFloat32(at);
       case UINT64:
-      case UINT64_AS_FLOAT:
-        return exact(view.getUint32(at) * HALF + view.getUint32(at + 4), form === UINT64, at);
+        return exact(view.getUint32(at) * HALF + view.getUint32(at + 4), at);
       case INT64:
+        return exact(view.getInt32(at) * HALF + view.getUint32(at + 4), at);
+      case UINT64_AS_FLOAT:
+        return view.getUint32(at) * HALF + view.getUint32(at + 4);
       case INT64_AS_FLOAT:
-        return exact(view.getInt32(at) * HALF + view.getUint32(at + 4), form === INT64, at);
+        return view.getInt32(at) * HALF + view.getUint32(at + 4);
       default:
         throw new SnapshotDecodeError("a form that cannot be", at);
     }
   }
 
-  #build(): LoadSnapshot {
+  /** Makes the snapshot; what did not change is taken from the last one. */
+  #build(changed: number, last: LoadSnapshot | null): LoadSnapshot {
+    if (last === null) changed = ALL;
     let v = 0;
     return {
       timestamp: this.#value(v++),
@@ -203,11 +228,19 @@ export class SnapshotDecoder {
       totalPrefillUncachedTokens: this.#value(v++),
       totalPrefillBusyUs: this.#value(v++),
       decodeMoments: this.#shape.hasMoments ? this.#moments() : null,
-      memory: this.#has(0) ? this.#memory() : null,
-      speculative: this.#has(1) ? this.#speculative() : null,
-      lora: this.#has(2) ? this.#lora() : null,
-      disaggregation: this.#has(3) ? this.#disaggregation() : null,
-      queues: this.#has(4) ? this.#queues() : null,
+      memory: (changed & 2) === 0 ? last!.memory : this.#has(0) ? this.#memory() : null,
+      speculative: (changed & 4) === 0
+        ? last!.speculative
+        : this.#has(1)
+        ? this.#speculative()
+        : null,
+      lora: (changed & 8) === 0 ? last!.lora : this.#has(2) ? this.#lora() : null,
+      disaggregation: (changed & 16) === 0
+        ? last!.disaggregation
+        : this.#has(3)
+        ? this.#disaggregation()
+        : null,
+      queues: (changed & 32) === 0 ? last!.queues : this.#has(4) ? this.#queues() : null,
       extra: this.#shape.extra,
     };
   }
@@ -217,8 +250,7 @@ export class SnapshotDecoder {
   }
 
   #moments(): number[] {
-    const { momentAt, momentForm } = this.#shape;
-    return momentAt.map((at, n) => this.#read(momentForm[n]!, at));
+    return this.#shape.momentPlaces.map((place) => this.#read(place));
   }
 
   #memory(): MemoryMetrics {
@@ -284,12 +316,16 @@ export class SnapshotDecoder {
   }
 }
 
-/** Refuses an integer that a number cannot hold, unless the field is a float anyway. */
-function exact(value: number, isInt: boolean, at: number): number {
-  if (isInt && !Number.isSafeInteger(value)) {
-    throw new SnapshotDecodeError("an integer beyond 2^53", at - 1);
-  }
-  return value;
+/** Whose value it is: bit 0 for the core, then a bit for each section. */
+function ownerOf(value: number): number {
+  const section = SECTION_START.findLastIndex((start) => value >= start);
+  return section < 0 ? CORE : 2 << section;
+}
+
+/** Refuses an integer that a number cannot hold. */
+function exact(value: number, at: number): number {
+  if (Number.isSafeInteger(value)) return value;
+  throw new SnapshotDecodeError("an integer beyond 2^53", at - 1);
 }
 
 // The builders above name the sections by number; this keeps them in step with the table.

@@ -5,6 +5,7 @@ import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
 import { ENCODED_KEYS } from "./keys.ts";
 import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
+import { placeOf } from "./shape.ts";
 import {
   ABSENT,
   FIXINT,
@@ -41,8 +42,9 @@ export class SnapshotEncoder {
   #image: Image = createImage(1024);
   #end = PAYLOAD_AT;
   readonly #values: Float64Array = new Float64Array(VALUES.length);
-  readonly #at: Int32Array = new Int32Array(VALUES.length);
-  readonly #form: Uint8Array = new Uint8Array(VALUES.length);
+  // What the image holds, and where; a place as in shape.ts.
+  readonly #written: Float64Array = new Float64Array(VALUES.length);
+  readonly #places: Int32Array = new Int32Array(VALUES.length);
   #sections = -1;
   #mode = "null";
   #patchable = false;
@@ -139,32 +141,37 @@ export class SnapshotEncoder {
     return sections;
   }
 
-  /** Writes the values into their last places; false if one of them now has another form. */
+  /** Writes the values that changed into their places; false if one of them has another form. */
   #patch(snapshot: LoadSnapshot): boolean {
     if (snapshot.disaggregation !== null && snapshot.disaggregation.mode !== this.#mode) {
       return false;
     }
     if (hasTail(snapshot)) return false;
     const values = this.#values;
-    const forms = this.#form;
-    const places = this.#at;
+    const written = this.#written;
     for (let v = 0; v < CORE_COUNT; v++) {
-      if (v === MOMENTS) continue;
-      const form = formOf(values[v]!, v);
-      if (form !== forms[v]!) return false;
-      if (form !== ABSENT) this.#store(form, places[v]!, values[v]!);
+      const value = values[v]!;
+      // A zero has a sign, and NaN equals nothing: those go the whole way.
+      if (value === written[v]! && value !== 0) continue;
+      if (!this.#patchValue(v, value, formOf(value, v))) return false;
     }
-    for (let s = 0; s < SECTION_START.length; s++) {
-      if ((this.#sections & (1 << s)) === 0) continue;
-      const start = SECTION_START[s]!;
-      const next = s + 1 < SECTION_START.length ? SECTION_START[s + 1]! : values.length;
-      for (let v = start; v < next; v++) {
-        if (v === MODE) continue;
-        const form = elementFormOf(values[v]!, v);
-        if (form !== forms[v]!) return false;
-        this.#store(form, places[v]!, values[v]!);
+    for (let s = 0, bits = this.#sections; bits !== 0; s++, bits >>= 1) {
+      if ((bits & 1) === 0) continue;
+      const next = SECTION_START[s + 1] ?? values.length;
+      for (let v = SECTION_START[s]!; v < next; v++) {
+        const value = values[v]!;
+        if ((value === written[v]! && value !== 0) || v === MODE) continue;
+        if (!this.#patchValue(v, value, elementFormOf(value, v))) return false;
       }
     }
+    return true;
+  }
+
+  #patchValue(v: number, value: number, form: number): boolean {
+    const place = this.#places[v]!;
+    if (form !== (place & 15)) return false;
+    if (form !== ABSENT) this.#store(form, place >> 4, value);
+    this.#written[v] = value;
     return true;
   }
 
@@ -173,20 +180,23 @@ export class SnapshotEncoder {
     const extraKeys = extra === null ? [] : Object.keys(extra);
     this.#end = PAYLOAD_AT;
     let count = extraKeys.length;
+    this.#places.fill(0);
+    this.#written.set(this.#values);
     for (let v = 0; v < CORE_COUNT; v++) {
-      this.#form[v] = v === MOMENTS ? ABSENT : formOf(this.#values[v]!, v);
-      if (this.#form[v] !== ABSENT) count++;
+      if (v !== MOMENTS && formOf(this.#values[v]!, v) !== ABSENT) count++;
     }
     if (moments !== null) count++;
     for (let bits = sections; bits !== 0; bits &= bits - 1) count++;
-    this.#head(0x80, 0xde, count);
+    this.#mapHead(count);
     for (let v = 0; v < CORE_COUNT; v++) {
       if (v === MOMENTS) {
         if (moments !== null) this.#moments(moments);
-      } else if (this.#form[v] !== ABSENT) {
-        this.#bytes(ENCODED_KEYS[v]!);
-        this.#number(v, this.#form[v]!);
+        continue;
       }
+      const form = formOf(this.#values[v]!, v);
+      if (form === ABSENT) continue;
+      this.#bytes(ENCODED_KEYS[v]!);
+      this.#number(v, form);
     }
     for (let s = 0; s < SECTIONS.length; s++) {
       if ((sections & (1 << s)) !== 0) this.#section(s, snapshot[SECTIONS[s]!.name]!);
@@ -200,7 +210,7 @@ export class SnapshotEncoder {
   #section(section: number, values: SectionTail): void {
     const { fields } = SECTIONS[section]!;
     this.#bytes(ENCODED_KEYS[CORE_COUNT + section]!);
-    this.#head(0x90, 0xdc, fields.length + (values.extra?.length ?? 0));
+    this.#arrayHead(fields.length + (values.extra?.length ?? 0));
     for (let v = SECTION_START[section]!, n = 0; n < fields.length; v++, n++) {
       if (v === MODE) {
         this.#mode = (values as { readonly mode?: unknown }).mode as string;
@@ -214,7 +224,7 @@ export class SnapshotEncoder {
 
   #moments(moments: readonly number[]): void {
     this.#bytes(ENCODED_KEYS[MOMENTS]!);
-    this.#head(0x90, 0xdc, moments.length);
+    this.#arrayHead(moments.length);
     for (const moment of moments) {
       this.#reserve(9);
       this.#image.bytes[this.#end] = FLOAT64_TAG;
@@ -225,9 +235,8 @@ export class SnapshotEncoder {
 
   #number(value: number, form: number): void {
     this.#reserve(9);
-    this.#form[value] = form;
     if (form !== FIXINT) this.#image.bytes[this.#end++] = TAG[form]!;
-    this.#at[value] = this.#end;
+    this.#places[value] = placeOf(this.#end, form);
     this.#store(form, this.#end, this.#values[value]!);
     this.#end += WIDTH[form]!;
   }
@@ -256,17 +265,25 @@ export class SnapshotEncoder {
     }
   }
 
-  #head(fix: number, wide: number, count: number): void {
+  /** msgspec writes a map of a struct with more than 15 fields with two bytes of length, always. */
+  #mapHead(count: number): void {
+    this.#reserve(3);
+    this.#image.bytes[this.#end] = 0xde;
+    this.#image.view.setUint16(this.#end + 1, count);
+    this.#end += 3;
+  }
+
+  #arrayHead(count: number): void {
     this.#reserve(5);
     const { bytes, view } = this.#image;
     if (count < 16) {
-      bytes[this.#end++] = fix | count;
+      bytes[this.#end++] = 0x90 | count;
     } else if (count < 0x10000) {
-      bytes[this.#end] = wide;
+      bytes[this.#end] = 0xdc;
       view.setUint16(this.#end + 1, count);
       this.#end += 3;
     } else {
-      bytes[this.#end] = wide + 1;
+      bytes[this.#end] = 0xdd;
       view.setUint32(this.#end + 1, count);
       this.#end += 5;
     }
@@ -304,7 +321,10 @@ export class SnapshotEncoder {
 
   #bytes(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
-    this.#image.bytes.set(bytes, this.#end);
+    const target = this.#image.bytes;
+    if (bytes.length > 32) target.set(bytes, this.#end);
+    // A key is shorter than the call of `set` is long.
+    else for (let n = 0; n < bytes.length; n++) target[this.#end + n] = bytes[n]!;
     this.#end += bytes.length;
   }
 
@@ -330,7 +350,10 @@ function number(value: number): number {
   throw new TypeError(`Cannot encode load snapshot: a field is ${typeof value}, not number`);
 }
 
-/** The form of a core value; a default has none. Like msgspec, 0.0 is the default and -0.0 is not. */
+/**
+ * The form of a core value; a default has none. Like msgspec, 0.0 is the default and -0.0 is not.
+ * The place of the decode moments holds 0, so they have none either.
+ */
 function formOf(value: number, v: number): number {
   if (value === 0 && (IS_INT[v] === 1 || Object.is(value, 0))) return ABSENT;
   return elementFormOf(value, v);
