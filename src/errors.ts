@@ -56,7 +56,8 @@ export interface SlotFileErrorOptions extends ErrorOptions {
  * ```
  */
 export class SlotFileError extends Error {
-  override readonly name: string = "SlotFileError";
+  /** Always `"SlotFileError"`. */
+  override readonly name = "SlotFileError";
   /** What callers branch on. */
   readonly reason: SlotFileReason;
   /** The path of the slot file. */
@@ -86,6 +87,7 @@ export class SlotFileError extends Error {
  * the next write may succeed.
  */
 export class LockTimeoutError extends Error {
+  /** Always `"LockTimeoutError"`. */
   override readonly name = "LockTimeoutError";
   /** The path of the slot file. */
   readonly path: string;
@@ -102,6 +104,7 @@ export class LockTimeoutError extends Error {
 
 /** A payload is not a load snapshot; {@linkcode SnapshotDecodeError.offset} tells where. */
 export class SnapshotDecodeError extends Error {
+  /** Always `"SnapshotDecodeError"`. */
   override readonly name = "SnapshotDecodeError";
   /** Where in the payload the fault stands, in bytes from its start. */
   readonly offset: number;
@@ -110,5 +113,80 @@ export class SnapshotDecodeError extends Error {
   constructor(message: string, offset: number) {
     super(`Cannot decode load snapshot: ${message} at byte ${offset}`);
     this.offset = offset;
+  }
+}
+
+/** A file that could not be used as libzmq, and why. */
+export interface LibzmqFailure {
+  readonly path: string;
+  readonly message: string;
+}
+
+/**
+ * There is no libzmq to use: none was found, none loads here, or it is too old, or was built without
+ * what is asked of it.
+ *
+ * @example
+ * ```ts
+ * import { LibzmqError, ZmqLoadSnapshotWriter } from "./mod.ts";
+ *
+ * try {
+ *   new ZmqLoadSnapshotWriter("tcp://127.0.0.1:5555", {
+ *     dpSize: 1,
+ *     dpRank: 0,
+ *     libzmqPath: "/nowhere/libzmq.so.5",
+ *   });
+ * } catch (error) {
+ *   if (!(error instanceof LibzmqError)) throw error;
+ *   for (const { path } of error.failures) console.log(path); // "/nowhere/libzmq.so.5"
+ * }
+ * ```
+ */
+export class LibzmqError extends Error {
+  override readonly name = "LibzmqError";
+  /** Each file that was tried, in this order. */
+  readonly failures: readonly LibzmqFailure[];
+
+  /** Made by this module only. */
+  constructor(reason: string, failures: readonly LibzmqFailure[]) {
+    const tried = failures.map(({ path, message }) =>
+      message.includes(path) ? message : `${path}: ${message}`
+    );
+    super(`Cannot use libzmq: ${[reason, ...tried].join("\n  ")}`);
+    this.failures = failures;
+  }
+}
+
+/** A call of libzmq failed, or a system call that was made for it. */
+export class ZmqError extends Error {
+  override readonly name = "ZmqError";
+  /** The function that failed, such as `"zmq_bind"`. */
+  readonly call: string;
+  /** The endpoint that it was for, or `null`. */
+  readonly endpoint: string | null;
+  /** The name of the error, such as `"EACCES"` or ZeroMQ's own `"ETERM"`. */
+  readonly errno: string;
+
+  /** Made by this module only. */
+  constructor(call: string, endpoint: string | null, errno: string, reason: string) {
+    super(`Cannot ${call}${endpoint === null ? "" : ` ${endpoint}`}: ${reason} (${errno})`);
+    this.call = call;
+    this.endpoint = endpoint;
+    this.errno = errno;
+  }
+}
+
+/**
+ * The endpoint belongs to another socket: of another process, or of this one. It was left as it is.
+ */
+export class EndpointInUseError extends Error {
+  override readonly name = "EndpointInUseError";
+  /** The endpoint that was to be bound. */
+  readonly endpoint: string;
+
+  /** Made by this module only. */
+  constructor(endpoint: string) {
+    super(`Cannot bind ${endpoint}: another socket is bound to it`);
+    this.endpoint = endpoint;
   }
 }

@@ -49,16 +49,26 @@ export class CreatedFile {
    * A file of another layout is replaced, not changed: shrinking it would kill whoever has it
    * mapped, and its slots belong to another group.
    *
+   * @param openPatienceMs How long to wait for the lock now.
+   * @param patienceMs How long to wait for it in each write.
    * @throws {SlotFileError} If what is at the path is no slot file, or cannot be made one.
    * @throws {LockTimeoutError} If another process keeps the lock.
    */
-  static open(libc: Libc, path: string, header: Header, patienceMs: number): CreatedFile {
+  static open(
+    libc: Libc,
+    path: string,
+    header: Header,
+    openPatienceMs: number,
+    patienceMs: number = openPatienceMs,
+  ): CreatedFile {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
       const file = openFile(libc, path, O_RDWR, null) ?? createNew(libc, path);
       if (file === null) continue;
       try {
-        const created = take(libc, path, file, header, patienceMs);
-        if (created !== null) return created;
+        if (take(libc, path, file, header, openPatienceMs)) {
+          const lock = new FileLock(libc, file.fd, "exclusive", patienceMs);
+          return new CreatedFile(libc, path, file, header, lock);
+        }
       } catch (error) {
         libc.close(file.fd);
         throw error;
@@ -66,17 +76,6 @@ export class CreatedFile {
       libc.close(file.fd);
     }
     throw fault("syscall", path, "other processes keep replacing it");
-  }
-
-  /** Made by {@linkcode open}, under the lock. */
-  static adopt(
-    libc: Libc,
-    path: string,
-    file: OpenFile,
-    header: Header,
-    lock: FileLock,
-  ): CreatedFile {
-    return new CreatedFile(libc, path, file, header, lock);
   }
 
   /** Whether the path still names this file, and all of it is there. */
@@ -103,18 +102,18 @@ function createNew(libc: Libc, path: string): OpenFile | null {
   }
 }
 
-/** Takes over an open file; `null` if the path has come to name another one. */
+/** Makes an open file the group's; false if the path has come to name another one. */
 function take(
   libc: Libc,
   path: string,
   file: OpenFile,
   header: Header,
   patienceMs: number,
-): CreatedFile | null {
+): boolean {
   const lock = new FileLock(libc, file.fd, "exclusive", patienceMs);
   if (!lock.take()) throw new LockTimeoutError(path, patienceMs);
   try {
-    if (statPath(libc, path, cString(path))?.identity !== file.stat.identity) return null;
+    if (statPath(libc, path, cString(path))?.identity !== file.stat.identity) return false;
     switch (compare(libc, path, file, header)) {
       case "same":
         reserve(libc, path, file.fd, sizeOf(header));
@@ -124,9 +123,9 @@ function take(
         break;
       case "other":
         replace(libc, path, header);
-        return null;
+        return false;
     }
-    return CreatedFile.adopt(libc, path, file, header, lock);
+    return true;
   } finally {
     lock.release();
   }

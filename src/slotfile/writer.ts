@@ -15,11 +15,11 @@ import {
   type Header,
   LENGTH_SIZE,
   SLOT_SIZE,
-  slotOffset,
   VERSION,
 } from "./layout.ts";
 import { acquireLibc, cString, type LibcLease } from "./libc.ts";
 import { addressOf } from "./slot.ts";
+import { SlotStore } from "./slot_store.ts";
 
 /** Options of {@linkcode ShmLoadSnapshotWriter}. */
 export interface ShmLoadSnapshotWriterOptions {
@@ -95,17 +95,10 @@ export class ShmLoadSnapshotWriter implements Disposable {
   readonly #encoder: SnapshotEncoder = new SnapshotEncoder();
   readonly #counter: PublishCounter;
   #file: CreatedFile;
-  // The slot: its address, and the view that its length and its zeros are stored through.
-  #slotAt = 0n;
-  #slot: Uint8Array = new Uint8Array(0);
-  #length: Int32Array = new Int32Array(0);
+  #slot: SlotStore;
   // The encoder's image, as memcpy takes it.
   #image: Uint8Array | null = null;
   #payloadAt = 0n;
-  #end = 0;
-  #payloadLength = 0n;
-  // What the last payload took up; everything behind it is zero.
-  #filled: number;
   #checkedAtMs = 0;
   #closed = false;
   #writes = 0;
@@ -139,11 +132,11 @@ export class ShmLoadSnapshotWriter implements Disposable {
     this.#counter = new PublishCounter(options.publishInterval);
     this.#header = { version: VERSION, dpSize, slotSize };
     this.#lockTimeoutMs = lockTimeoutMs;
-    this.#filled = slotSize;
     this.#lease = acquireLibc(path);
     this.#clock = new CoarseClock(this.#lease.libc);
     try {
       this.#file = this.#open();
+      this.#slot = this.#slotOf(this.#file);
     } catch (error) {
       this.#lease.release();
       throw error;
@@ -234,30 +227,22 @@ export class ShmLoadSnapshotWriter implements Disposable {
       this.#image = bytes;
       this.#payloadAt = addressOf(bytes) + BigInt(PAYLOAD_AT);
     }
-    // Making a BigInt costs as much as a call, and the length rarely changes.
-    if (this.#end !== end) {
-      this.#end = end;
-      this.#payloadLength = BigInt(end - PAYLOAD_AT);
-    }
     return end;
   }
 
   #open(): CreatedFile {
-    const file = CreatedFile.open(this.#lease.libc, this.path, this.#header, this.#lockTimeoutMs);
-    const { slotSize } = this.#header;
-    const offset = slotOffset(this.dpRank, slotSize);
-    const slot = file.mapping.view(offset, slotSize);
-    this.#slotAt = file.mapping.base + BigInt(offset + LENGTH_SIZE);
-    this.#slot = new Uint8Array(slot);
-    this.#length = new Int32Array(slot, 0, 1);
-    this.#filled = slotSize;
-    return file;
+    return CreatedFile.open(this.#lease.libc, this.path, this.#header, this.#lockTimeoutMs);
+  }
+
+  #slotOf(file: CreatedFile): SlotStore {
+    return new SlotStore(this.#lease.libc, file.mapping, this.dpRank, this.#header.slotSize);
   }
 
   #keepInPlace(): void {
     if (this.#file.isInPlace()) return;
     const lost = this.#file;
     this.#file = this.#open();
+    this.#slot = this.#slotOf(this.#file);
     lost.close();
     this.#restores++;
     getLogger(["loadslots", "slotfile"]).info("Restored slot file {path}", { path: this.path });
@@ -271,13 +256,7 @@ export class ShmLoadSnapshotWriter implements Disposable {
       throw new LockTimeoutError(this.path, this.#lockTimeoutMs);
     }
     try {
-      // Length 0 says that a write is under way. It must be seen first if the writer dies here,
-      // and the length last; the stores of Atomics keep the others between them.
-      Atomics.store(this.#length, 0, 0);
-      this.#lease.libc.memcpy(this.#slotAt, this.#payloadAt, this.#payloadLength);
-      if (end < this.#filled) this.#slot.fill(0, end, this.#filled);
-      Atomics.store(this.#length, 0, end - PAYLOAD_AT);
-      this.#filled = end;
+      this.#slot.store(this.#payloadAt, end - PAYLOAD_AT);
     } finally {
       lock.release();
     }
