@@ -13,11 +13,17 @@
  */
 
 export {
+  EndpointInUseError,
+  LibzmqError,
+  type LibzmqFailure,
   LockTimeoutError,
   SlotFileError,
   type SlotFileErrorOptions,
   type SlotFileReason,
   SnapshotDecodeError,
+  WorkerFailedError,
+  type WorkerFailure,
+  ZmqError,
 } from "./src/errors.ts";
 export { decodeLoadSnapshot, encodeLoadSnapshot } from "./src/snapshot/codec.ts";
 export {
@@ -55,3 +61,20 @@ export {
   type ShmLoadSnapshotWriterOptions,
   type ShmLoadSnapshotWriterStats,
 } from "./src/slotfile/writer.ts";
+export type { Counter } from "./src/zmq/control_block.ts";
+export {
+  type CurveClientOptions,
+  type CurveKeys,
+  type CurveServerOptions,
+  generateCurveKeys,
+} from "./src/zmq/curve.ts";
+export {
+  ZmqShmLoadSnapshotReader,
+  type ZmqShmLoadSnapshotReaderOptions,
+  type ZmqShmLoadSnapshotReaderStats,
+} from "./src/zmq/reader.ts";
+export {
+  ZmqLoadSnapshotWriter,
+  type ZmqLoadSnapshotWriterOptions,
+  type ZmqLoadSnapshotWriterStats,
+} from "./src/zmq/writer.ts";

@@ -190,3 +190,23 @@ export class EndpointInUseError extends Error {
     this.endpoint = endpoint;
   }
 }
+
+/** Why a worker is gone: it ended with an error, it ended without a word, or it does not answer. */
+export type WorkerFailure = "crashed" | "exited" | "silent";
+
+/**
+ * The worker that owns a socket failed after it had started. The values that it published last stay
+ * readable; nothing new arrives.
+ */
+export class WorkerFailedError extends Error {
+  /** Always `"WorkerFailedError"`. */
+  override readonly name = "WorkerFailedError";
+  /** What happened to the worker. */
+  readonly failure: WorkerFailure;
+
+  /** Made by this module only. */
+  constructor(failure: WorkerFailure, message: string, options?: ErrorOptions) {
+    super(`Cannot receive any more: ${message}`, options);
+    this.failure = failure;
+  }
+}

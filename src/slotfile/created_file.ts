@@ -16,12 +16,14 @@ import {
   syscallError,
 } from "./libc.ts";
 import { Mapping } from "./mapping.ts";
-import { fault, type OpenFile, openFile, readHeader } from "./open_file.ts";
+import { fault, isBlank, type OpenFile, openFile, readHeader } from "./open_file.ts";
 import { SlotFileError } from "../errors.ts";
 import { statOpenFile, statPath } from "./stat.ts";
 
 // Several writers of a group start at once, and each may find the path replaced by another.
 const OPEN_ATTEMPTS = 16;
+
+const NOT_BLANK = "it starts with zeros, but is not empty";
 
 /** An open slot file of a known layout, for writing. */
 export class CreatedFile {
@@ -62,10 +64,11 @@ export class CreatedFile {
     patienceMs: number = openPatienceMs,
   ): CreatedFile {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
-      const file = openFile(libc, path, O_RDWR, null) ?? createNew(libc, path);
+      const found = openFile(libc, path, O_RDWR, null);
+      const file = found ?? createNew(libc, path);
       if (file === null) continue;
       try {
-        if (take(libc, path, file, header, openPatienceMs)) {
+        if (take(libc, path, file, header, openPatienceMs, found === null)) {
           const lock = new FileLock(libc, file.fd, "exclusive", patienceMs);
           return new CreatedFile(libc, path, file, header, lock);
         }
@@ -95,20 +98,27 @@ export class CreatedFile {
 /** Makes the file at the path; `null` if another process was faster. */
 function createNew(libc: Libc, path: string): OpenFile | null {
   try {
-    return openFile(libc, path, O_RDWR | O_CREAT | O_EXCL, null);
+    const file = openFile(libc, path, O_RDWR | O_CREAT | O_EXCL, null);
+    if (file === null) throw fault("absent", path, "its folder is not there");
+    return file;
   } catch (error) {
     if (error instanceof SlotFileError && error.errno === "EEXIST") return null;
     throw error;
   }
 }
 
-/** Makes an open file the group's; false if the path has come to name another one. */
+/**
+ * Makes an open file the group's; false if the path has come to name another one.
+ *
+ * @param isNew Whether it was made just now; if it cannot be made a slot file, it is removed again.
+ */
 function take(
   libc: Libc,
   path: string,
   file: OpenFile,
   header: Header,
   patienceMs: number,
+  isNew: boolean,
 ): boolean {
   const lock = new FileLock(libc, file.fd, "exclusive", patienceMs);
   if (!lock.take()) throw new LockTimeoutError(path, patienceMs);
@@ -119,7 +129,13 @@ function take(
         reserve(libc, path, file.fd, sizeOf(header));
         break;
       case "blank":
-        format(libc, path, file.fd, header);
+        try {
+          format(libc, path, file.fd, header);
+        } catch (error) {
+          // Under the lock: whoever opened it meanwhile will find that the path is another's.
+          if (isNew) libc.unlink(cString(path));
+          throw error;
+        }
         break;
       case "other":
         replace(libc, path, header);
@@ -138,20 +154,21 @@ function compare(
   file: OpenFile,
   wanted: Header,
 ): "same" | "blank" | "other" {
+  // Its length may have changed since it was opened; the lock keeps it from here on.
+  const now: OpenFile = { fd: file.fd, stat: statOpenFile(libc, file.fd, path) };
   try {
-    // Its length may have changed since it was opened; the lock keeps it from here on.
-    const stat = statOpenFile(libc, file.fd, path);
-    const found = readHeader(libc, { fd: file.fd, stat }, path);
+    const found = readHeader(libc, now, path);
     const isSame = found.version === wanted.version && found.dpSize === wanted.dpSize &&
       found.slotSize === wanted.slotSize;
     return isSame ? "same" : "other";
   } catch (error) {
     if (!(error instanceof SlotFileError)) throw error;
-    if (error.reason === "unfinished") return "blank";
     // Ours to mend: it is a slot file, if a broken or a newer one. Anything else is not ours.
-    const isSlotFile = ["truncated", "version", "slot-size"].includes(error.reason);
-    if (isSlotFile) return "other";
-    throw error;
+    if (["truncated", "version", "slot-size"].includes(error.reason)) return "other";
+    if (error.reason !== "unfinished") throw error;
+    // SGLang's writer clears the header of a group's file before it writes it again.
+    if (now.stat.size === sizeOf(wanted) || isBlank(libc, now, path)) return "blank";
+    throw fault("magic", path, NOT_BLANK);
   }
 }
 
@@ -225,9 +242,12 @@ export function removeSlotFile(path: string): boolean {
     try {
       readHeader(libc, file, path);
     } catch (error) {
-      const known = error instanceof SlotFileError &&
-        ["unfinished", "truncated", "version", "slot-size"].includes(error.reason);
-      if (!known) throw error;
+      if (!(error instanceof SlotFileError)) throw error;
+      if (error.reason === "unfinished") {
+        if (!isBlank(libc, file, path)) throw fault("magic", path, NOT_BLANK);
+      } else if (!["truncated", "version", "slot-size"].includes(error.reason)) {
+        throw error;
+      }
     } finally {
       libc.close(file.fd);
     }

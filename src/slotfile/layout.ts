@@ -3,6 +3,9 @@
 /** The first four bytes of every slot file. */
 export const MAGIC = "SLNS";
 
+/** The same, read as a little-endian word. */
+export const MAGIC_WORD = 0x534e4c53;
+
 /** The layout that is written: MessagePack payloads behind a length. */
 export const VERSION = 2;
 
@@ -23,8 +26,6 @@ export const MAX_DP_SIZE = 0xffff;
 
 /** Slots larger than this are refused: no load is that large. */
 export const MAX_SLOT_SIZE: number = 4 * 1024 * 1024;
-
-const MAGIC_WORD = 0x534e4c53; // "SLNS", read as a little-endian word.
 
 /** What a header says. */
 export interface Header {

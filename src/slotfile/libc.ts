@@ -66,6 +66,26 @@ export const LIBC_SYMBOLS = {
     ],
     result: "i32",
   },
+  /** int mprotect(void *addr, size_t len, int prot) */
+  mprotect: {
+    parameters: [
+      "usize", // void *addr
+      "usize", // size_t len
+      "i32", // int prot
+    ],
+    result: "i32",
+  },
+  /** int sigaction(int signum, const struct sigaction *act, struct sigaction *oldact) */
+  sigaction: {
+    parameters: [
+      "i32", // int signum
+      "buffer", // const struct sigaction *act
+      "buffer", // struct sigaction *oldact
+    ],
+    result: "i32",
+  },
+  /** int getpagesize(void) */
+  getpagesize: { parameters: [], result: "i32" },
   /** ssize_t pread(int fd, void *buf, size_t count, off_t offset) */
   pread: {
     parameters: [
@@ -102,6 +122,32 @@ export const LIBC_SYMBOLS = {
     ],
     result: "i32",
   },
+  /** int eventfd(unsigned int initval, int flags) */
+  eventfd: {
+    parameters: [
+      "u32", // unsigned int initval
+      "i32", // int flags
+    ],
+    result: "i32",
+  },
+  /** ssize_t read(int fd, void *buf, size_t count) */
+  read: {
+    parameters: [
+      "i32", // int fd
+      "buffer", // void *buf
+      "usize", // size_t count
+    ],
+    result: "isize",
+  },
+  /** ssize_t write(int fd, const void *buf, size_t count) */
+  write: {
+    parameters: [
+      "i32", // int fd
+      "buffer", // const void *buf
+      "usize", // size_t count
+    ],
+    result: "isize",
+  },
   /** uid_t geteuid(void) */
   geteuid: { parameters: [], result: "u32" },
   /** int memcmp(const void *s1, const void *s2, size_t n) */
@@ -134,6 +180,49 @@ export const LIBC_SYMBOLS = {
   sched_yield: { parameters: [], result: "i32" },
   /** int *__errno_location(void) */
   __errno_location: { parameters: [], result: "pointer" },
+  /** int socket(int domain, int type, int protocol) */
+  socket: {
+    parameters: [
+      "i32", // int domain
+      "i32", // int type
+      "i32", // int protocol
+    ],
+    result: "i32",
+  },
+  /** int bind(int sockfd, const struct sockaddr *addr, socklen_t addrlen) */
+  bind: {
+    parameters: [
+      "i32", // int sockfd
+      "buffer", // const struct sockaddr *addr
+      "u32", // socklen_t addrlen
+    ],
+    result: "i32",
+  },
+  /** int connect(int sockfd, const struct sockaddr *addr, socklen_t addrlen) */
+  connect: {
+    parameters: [
+      "i32", // int sockfd
+      "buffer", // const struct sockaddr *addr
+      "u32", // socklen_t addrlen
+    ],
+    result: "i32",
+  },
+  /** int listen(int sockfd, int backlog) */
+  listen: {
+    parameters: [
+      "i32", // int sockfd
+      "i32", // int backlog
+    ],
+    result: "i32",
+  },
+  /** int fchmod(int fd, mode_t mode) */
+  fchmod: {
+    parameters: [
+      "i32", // int fd
+      "u32", // mode_t mode
+    ],
+    result: "i32",
+  },
 } as const satisfies Deno.ForeignLibraryInterface;
 
 /** The functions of libc, ready to call. */
@@ -148,6 +237,10 @@ export const O_NONBLOCK = 0o4000;
 export const O_CLOEXEC = 0o2000000;
 /** The two architectures number it differently. */
 export const O_NOFOLLOW: number = Deno.build.arch === "aarch64" ? 0o100000 : 0o400000;
+
+/** eventfd's own flags: the numbers are those of open. */
+export const EFD_CLOEXEC = O_CLOEXEC;
+export const EFD_NONBLOCK = O_NONBLOCK;
 
 export const LOCK_SH = 1;
 export const LOCK_EX = 2;

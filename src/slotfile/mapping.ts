@@ -31,7 +31,7 @@ export class Mapping {
     this.base = base;
     this.byteLength = byteLength;
     this.#libc = libc;
-    this.#guard = guardMapping(base, byteLength);
+    this.#guard = guardMapping(libc, base, byteLength);
   }
 
   /** Whether a load beyond the file's end gives zeros; without a guard it is the process's end. */

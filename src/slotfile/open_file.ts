@@ -1,7 +1,7 @@
 /** Opening a slot file as what it is until checked: a hostile one. */
 
 import { SlotFileError, type SlotFileReason } from "../errors.ts";
-import { decodeHeader, type Header, HEADER_SIZE } from "./layout.ts";
+import { decodeHeader, type Header, HEADER_SIZE, MAGIC_WORD, VERSION } from "./layout.ts";
 import {
   check,
   cString,
@@ -18,6 +18,8 @@ import { type FileStat, statOpenFile } from "./stat.ts";
 
 // No link is followed, a FIFO does not block, and a child process does not inherit the lock.
 const SAFE = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+const CHUNK = 64 * 1024;
 
 /** A file that was opened, and what it is. */
 export interface OpenFile {
@@ -65,11 +67,8 @@ export function openFile(
  * @throws {SlotFileError} If there is none, or the file is shorter than it says.
  */
 export function readHeader(libc: Libc, file: OpenFile, path: string): Header {
-  const bytes = new Uint8Array(HEADER_SIZE);
-  const got = Number(libc.pread(file.fd, bytes, BigInt(HEADER_SIZE), 0n));
-  check(libc, got, "pread", path);
-  if (got < HEADER_SIZE) throw fault("unfinished", path, `it has ${got} bytes, no header`);
-  const checked = decodeHeader(new DataView(bytes.buffer));
+  // What a shorter file does not have counts as zeros: as not written yet.
+  const checked = decodeHeader(new DataView(readAt(libc, file.fd, path, 0, HEADER_SIZE).buffer));
   if (!checked.ok) throw fault(checked.reason, path, REASON_TEXT[checked.reason]);
   const { header } = checked;
   const size = HEADER_SIZE + header.dpSize * header.slotSize;
@@ -81,6 +80,41 @@ export function readHeader(libc: Libc, file: OpenFile, path: string): Header {
     );
   }
   return header;
+}
+
+/**
+ * Tells a slot file that its creator did not finish from any other file that starts with zeros: the
+ * magic stands, or nothing does but the last words of a header.
+ *
+ * @param file A file whose header is unfinished.
+ */
+export function isBlank(libc: Libc, file: OpenFile, path: string): boolean {
+  const bytes = readAt(libc, file.fd, path, 0, HEADER_SIZE);
+  const view = new DataView(bytes.buffer);
+  if (view.getUint32(0, true) === MAGIC_WORD) return true;
+  if (bytes.some((byte) => byte !== 0)) {
+    // Our own creator stores the words from the last to the first.
+    view.setUint32(0, MAGIC_WORD, true);
+    if (view.getUint32(4, true) === 0) bytes.set([VERSION, 0, 1, 0], 4);
+    if (!decodeHeader(view).ok) return false;
+  }
+  for (let at = HEADER_SIZE; at < file.stat.size; at += CHUNK) {
+    if (readAt(libc, file.fd, path, at, CHUNK).some((byte) => byte !== 0)) return false;
+  }
+  return true;
+}
+
+/** Reads so many bytes; zeros stand for those beyond the file's end. */
+function readAt(
+  libc: Libc,
+  fd: number,
+  path: string,
+  at: number,
+  byteLength: number,
+): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(byteLength);
+  check(libc, Number(libc.pread(fd, bytes, BigInt(byteLength), BigInt(at))), "pread", path);
+  return bytes;
 }
 
 const REASON_TEXT = {

@@ -16,11 +16,13 @@ import {
 const STRUCT_SIZE = 256;
 const TYPE_MASK = 0o170000;
 const REGULAR = 0o100000;
+const SOCKET = 0o140000;
 const EMPTY = cString("x").subarray(1);
 
 /** What matters of a file. */
 export interface FileStat {
   readonly isRegular: boolean;
+  readonly isSocket: boolean;
   readonly uid: number;
   /** Names that the file has; 0 when it was unlinked. */
   readonly links: number;
@@ -57,6 +59,7 @@ function parse(buffer: Uint8Array<ArrayBuffer>): FileStat {
   const device = `${view.getUint32(136, true)}:${view.getUint32(140, true)}`;
   return {
     isRegular: (mode & TYPE_MASK) === REGULAR,
+    isSocket: (mode & TYPE_MASK) === SOCKET,
     uid: view.getUint32(20, true),
     links: view.getUint32(16, true),
     size: Number(view.getBigUint64(40, true)),

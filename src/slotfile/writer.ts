@@ -132,6 +132,7 @@ export class ShmLoadSnapshotWriter implements Disposable {
     this.#counter = new PublishCounter(options.publishInterval);
     this.#header = { version: VERSION, dpSize, slotSize };
     this.#lockTimeoutMs = lockTimeoutMs;
+    const end = this.#encode(createLoadSnapshot({ dpRank }));
     this.#lease = acquireLibc(path);
     this.#clock = new CoarseClock(this.#lease.libc);
     try {
@@ -142,7 +143,7 @@ export class ShmLoadSnapshotWriter implements Disposable {
       throw error;
     }
     try {
-      this.#store(this.#encode(createLoadSnapshot({ dpRank })));
+      this.#store(end);
     } catch (error) {
       this.close();
       throw error;
@@ -159,12 +160,13 @@ export class ShmLoadSnapshotWriter implements Disposable {
    * @throws {SlotFileError} If the path is gone and cannot be restored.
    */
   write(snapshot: LoadSnapshot): void {
-    if (this.#closed) throw new TypeError("Cannot write load: the writer is closed");
+    this.#checkOpen();
     const end = this.#encode(snapshot);
     const nowMs = this.#clock.nowMs();
     if (nowMs !== this.#checkedAtMs) {
-      this.#checkedAtMs = nowMs;
       this.#keepInPlace();
+      // Not before: as long as the path cannot be restored, every write has to say so.
+      this.#checkedAtMs = nowMs;
     }
     this.#store(end);
     this.#writes++;
@@ -179,6 +181,7 @@ export class ShmLoadSnapshotWriter implements Disposable {
    * @throws As {@linkcode write} does.
    */
   publish(make: () => LoadSnapshot, options: { readonly force?: boolean } = {}): boolean {
+    this.#checkOpen();
     if (!this.#counter.isDue(options.force ?? false)) return false;
     this.write(make());
     return true;
@@ -205,6 +208,10 @@ export class ShmLoadSnapshotWriter implements Disposable {
   /** Closes the writer at the end of a `using` scope. */
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new TypeError("Cannot write load: the writer is closed");
   }
 
   /** Encodes and checks, before anything is touched. */

@@ -9,6 +9,7 @@
 
 import { SnapshotDecodeError } from "../errors.ts";
 import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
+import { PAYLOAD_AT } from "./image.ts";
 import { KEY_COUNT, KEY_LENGTH, keyNumber, keyStandsAt } from "./keys.ts";
 import { RawMsgpack } from "./raw_msgpack.ts";
 import {
@@ -210,6 +211,8 @@ export class Shape {
     } else if (tag === wide + 1 && this.#cursor + 5 <= this.#end) {
       count = this.#view.getUint32(this.#cursor + 1);
       this.#cursor += 5;
+    } else if (tag === wide || tag === wide + 1) {
+      this.#fail("the end of the payload");
     } else {
       this.#fail(`expected ${name}, found ${typeNameOf(tag)}`);
     }
@@ -240,7 +243,7 @@ export class Shape {
     try {
       return UTF8.decode(this.#bytes.subarray(first, next));
     } catch {
-      throw new SnapshotDecodeError(`invalid UTF-8 in ${name}`, start);
+      throw new SnapshotDecodeError(`invalid UTF-8 in ${name}`, start - PAYLOAD_AT);
     }
   }
 
@@ -251,7 +254,7 @@ export class Shape {
   }
 
   #fail(message: string): never {
-    throw new SnapshotDecodeError(message, this.#cursor);
+    throw new SnapshotDecodeError(message, this.#cursor - PAYLOAD_AT);
   }
 }
 
@@ -266,7 +269,7 @@ export class Shape {
  * @throws {SnapshotDecodeError} If it is cut off, nested too deep, or no MessagePack.
  */
 export function skipValue(view: DataView, at: number, end: number, depth: number): number {
-  if (at >= end) throw new SnapshotDecodeError("the end of the payload", at);
+  if (at >= end) throw new SnapshotDecodeError("the end of the payload", at - PAYLOAD_AT);
   const tag = view.getUint8(at);
   let size = 1;
   let values = 0;
@@ -281,7 +284,7 @@ export function skipValue(view: DataView, at: number, end: number, depth: number
     if (width === 0 || at + 1 + width > end) {
       throw new SnapshotDecodeError(
         width === 0 ? "an unused tag" : "the end of the payload",
-        at,
+        at - PAYLOAD_AT,
       );
     }
     const length = width === 1
@@ -296,10 +299,10 @@ export function skipValue(view: DataView, at: number, end: number, depth: number
   }
   let next = at + size;
   if (next > end || values > end - next) {
-    throw new SnapshotDecodeError("the end of the payload", at);
+    throw new SnapshotDecodeError("the end of the payload", at - PAYLOAD_AT);
   }
   if (values > 0 && depth >= MAX_DEPTH) {
-    throw new SnapshotDecodeError(`values nested deeper than ${MAX_DEPTH}`, at);
+    throw new SnapshotDecodeError(`values nested deeper than ${MAX_DEPTH}`, at - PAYLOAD_AT);
   }
   for (; values > 0; values--) next = skipValue(view, next, end, depth + 1);
   return next;

@@ -7,10 +7,11 @@ import { LibzmqError } from "../errors.ts";
 const VARIABLE = "LOADSLOTS_LIBZMQ";
 
 /**
- * Never called. That the module graph holds this import has Deno install the package; running its
- * JavaScript would load the addon as one, and open sockets of its own.
+ * Never called. That the module graph holds this import has Deno install the package. It is not the
+ * package's JavaScript that is named here: run, that would open sockets of its own.
  */
-export const SHIPPED: () => Promise<unknown> = () => import("npm:zeromq@6.8.0");
+export const SHIPPED: () => Promise<unknown> = () =>
+  import("npm:zeromq@6.8.0/package.json", { with: { type: "json" } });
 
 /** Files to try in this order, and what they are, for the message when none loads. */
 export interface LibzmqFiles {
