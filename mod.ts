@@ -61,7 +61,7 @@ export {
   type ShmLoadSnapshotWriterOptions,
   type ShmLoadSnapshotWriterStats,
 } from "./src/slotfile/writer.ts";
-export type { Counter } from "./src/zmq/control_block.ts";
+export type { DrainCounts } from "./src/zmq/control_block.ts";
 export {
   type CurveClientOptions,
   type CurveKeys,

@@ -118,7 +118,9 @@ export class SnapshotDecodeError extends Error {
 
 /** A file that could not be used as libzmq, and why. */
 export interface LibzmqFailure {
+  /** The file. */
   readonly path: string;
+  /** Why it could not be used. */
   readonly message: string;
 }
 
@@ -143,6 +145,7 @@ export interface LibzmqFailure {
  * ```
  */
 export class LibzmqError extends Error {
+  /** Always `"LibzmqError"`. */
   override readonly name = "LibzmqError";
   /** Each file that was tried, in this order. */
   readonly failures: readonly LibzmqFailure[];
@@ -159,6 +162,7 @@ export class LibzmqError extends Error {
 
 /** A call of libzmq failed, or a system call that was made for it. */
 export class ZmqError extends Error {
+  /** Always `"ZmqError"`. */
   override readonly name = "ZmqError";
   /** The function that failed, such as `"zmq_bind"`. */
   readonly call: string;
@@ -180,6 +184,7 @@ export class ZmqError extends Error {
  * The endpoint belongs to another socket: of another process, or of this one. It was left as it is.
  */
 export class EndpointInUseError extends Error {
+  /** Always `"EndpointInUseError"`. */
   override readonly name = "EndpointInUseError";
   /** The endpoint that was to be bound. */
   readonly endpoint: string;

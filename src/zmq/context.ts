@@ -81,12 +81,19 @@ export class ZmqContext {
     this.#closed = true;
     for (const socket of this.#sockets) this.libzmq.zmq_close(socket.handle);
     if (aside) {
-      this.libzmq.zmq_ctx_term_aside(this.#context).finally(() => this.#lease.release());
+      void this.#endAside();
       return;
     }
-    while (
-      this.libzmq.zmq_ctx_term(this.#context) < 0 && this.libzmq.zmq_errno() === EINTR
+    let result: number;
+    do result = this.libzmq.zmq_ctx_term(this.#context); while (
+      result < 0 && this.libzmq.zmq_errno() === EINTR
     );
+    this.#lease.release();
+  }
+
+  async #endAside(): Promise<void> {
+    // It fails on a signal only; errno of another thread cannot be asked for.
+    while (await this.libzmq.zmq_ctx_term_aside(this.#context) < 0);
     this.#lease.release();
   }
 }

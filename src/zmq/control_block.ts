@@ -5,34 +5,48 @@
  * this block. Each counter has one writer, the worker; a word of 8 bytes is never seen by halves.
  */
 
-/** What a worker counts; each starts at 0 and only grows. */
-export const COUNTERS = [
+/** What the worker of a collector counts; each starts at 0 and only grows. */
+export interface DrainCounts {
   /** Messages received. */
-  "received",
+  readonly received: number;
   /** Snapshots published in the slot file. */
-  "published",
+  readonly published: number;
   /** Good snapshots that a newer one of the same rank overtook before they were published. */
-  "superseded",
+  readonly superseded: number;
   /** Messages refused because they cannot fit a slot, or are empty. */
-  "refusedSize",
+  readonly refusedSize: number;
   /** Messages of several parts, refused whole. */
-  "refusedMultipart",
+  readonly refusedMultipart: number;
   /** Messages that are no load snapshot. */
-  "refusedSchema",
+  readonly refusedSchema: number;
   /** Snapshots of a rank that the group does not have. */
-  "refusedRank",
+  readonly refusedRank: number;
+  /** Connections that were refused because their CURVE key is not a known one. */
+  readonly refusedPeers: number;
   /** Batches published: one lock of the slot file each. */
-  "batches",
+  readonly batches: number;
   /** Batches put off because another process kept the lock. */
-  "lockMisses",
+  readonly lockMisses: number;
   /** Batches put off because the slot file was lost and could not be restored. */
-  "fileFaults",
-  /** Connections that CURVE refused. */
-  "refusedPeers",
-] as const;
+  readonly fileFaults: number;
+}
 
-/** One of {@linkcode COUNTERS}. */
-export type Counter = (typeof COUNTERS)[number];
+/** The name of a count. */
+export type Counter = keyof DrainCounts;
+
+const COUNTERS: readonly Counter[] = [
+  "received",
+  "published",
+  "superseded",
+  "refusedSize",
+  "refusedMultipart",
+  "refusedSchema",
+  "refusedRank",
+  "refusedPeers",
+  "batches",
+  "lockMisses",
+  "fileFaults",
+];
 
 const STOP = 0;
 const HEARTBEAT = 1;
@@ -140,10 +154,9 @@ export class ControlBlock {
   }
 
   /** All counters as they are now. */
-  counts(): Record<Counter, number> {
-    return Object.fromEntries(
-      COUNTERS.map((name, n) => [name, this.#counters[n]!]),
-    ) as Record<Counter, number>;
+  counts(): DrainCounts {
+    const counts = COUNTERS.map((name, n) => [name, this.#counters[n]!]);
+    return Object.fromEntries(counts) as DrainCounts;
   }
 
   /** Notes that a rank's snapshot arrived. Only in the worker; `ring` makes it visible. */

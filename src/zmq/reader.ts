@@ -1,13 +1,13 @@
 /** Reading the load of ranks on other nodes: a worker drains a PULL socket into the slot file. */
 
-import { WorkerFailedError } from "../errors.ts";
+import type { WorkerFailedError } from "../errors.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import { CoarseClock } from "../slotfile/coarse_clock.ts";
 import { checkDpSize, checkSlotSize, SLOT_SIZE } from "../slotfile/layout.ts";
 import { acquireLibc, cString, type LibcLease } from "../slotfile/libc.ts";
 import type { RankHealth } from "../slotfile/rank_health.ts";
 import { ShmLoadSnapshotReader, type ShmLoadSnapshotReaderStats } from "../slotfile/reader.ts";
-import { ControlBlock, type Counter } from "./control_block.ts";
+import { ControlBlock, type DrainCounts } from "./control_block.ts";
 import type { CurveServerOptions } from "./curve.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import type { DrainWorkerData, DrainWorkerReady } from "./drain_worker_data.ts";
@@ -44,7 +44,7 @@ export interface ZmqShmLoadSnapshotReaderOptions {
 }
 
 /** What the worker and the reader have done so far. Counts start at 0 and only grow. */
-export interface ZmqShmLoadSnapshotReaderStats extends Readonly<Record<Counter, number>> {
+export interface ZmqShmLoadSnapshotReaderStats extends DrainCounts {
   /** What reading the slot file came to. */
   readonly slotFile: ShmLoadSnapshotReaderStats;
 }
