@@ -42,8 +42,10 @@ export class SnapshotEncoder {
   #image: Image = createImage(1024);
   #end = PAYLOAD_AT;
   readonly #values: Float64Array = new Float64Array(VALUES.length);
+  readonly #valueWords: Int32Array = new Int32Array(this.#values.buffer);
   // What the image holds, and where; a place as in shape.ts.
   readonly #written: Float64Array = new Float64Array(VALUES.length);
+  readonly #writtenWords: Int32Array = new Int32Array(this.#written.buffer);
   readonly #places: Int32Array = new Int32Array(VALUES.length);
   #sections = -1;
   #mode = "null";
@@ -147,27 +149,19 @@ export class SnapshotEncoder {
       return false;
     }
     if (hasTail(snapshot)) return false;
-    const values = this.#values;
-    const written = this.#written;
-    for (let v = 0; v < CORE_COUNT; v++) {
-      const value = values[v]!;
-      // A zero has a sign, and NaN equals nothing: those go the whole way.
-      if (value === written[v]! && value !== 0) continue;
-      if (!this.#patchValue(v, value, formOf(value, v))) return false;
-    }
-    for (let s = 0, bits = this.#sections; bits !== 0; s++, bits >>= 1) {
-      if ((bits & 1) === 0) continue;
-      const next = SECTION_START[s + 1] ?? values.length;
-      for (let v = SECTION_START[s]!; v < next; v++) {
-        const value = values[v]!;
-        if ((value === written[v]! && value !== 0) || v === MODE) continue;
-        if (!this.#patchValue(v, value, elementFormOf(value, v))) return false;
-      }
+    const next = this.#valueWords;
+    const last = this.#writtenWords;
+    for (let w = 0; w < next.length; w += 2) {
+      // Compared as bits: NaN is the same as itself, and -0.0 is not 0.
+      if (next[w] === last[w] && next[w + 1] === last[w + 1]) continue;
+      if (!this.#patchValue(w >> 1)) return false;
     }
     return true;
   }
 
-  #patchValue(v: number, value: number, form: number): boolean {
+  #patchValue(v: number): boolean {
+    const value = this.#values[v]!;
+    const form = v < CORE_COUNT ? formOf(value, v) : elementFormOf(value, v);
     const place = this.#places[v]!;
     if (form !== (place & 15)) return false;
     if (form !== ABSENT) this.#store(form, place >> 4, value);
