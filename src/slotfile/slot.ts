@@ -179,27 +179,33 @@ export function addressOf(bytes: Uint8Array<ArrayBuffer>): bigint {
   return Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
 }
 
-/** Version 2: a length, then MessagePack. */
+// What every slot is made with; shared, and never written to.
+const EMPTY: Image = createImage(LENGTH_SIZE);
+
+/** Version 2: a length, then MessagePack. A rank that never published costs no buffers. */
 class PayloadCodec implements SlotCodec {
-  readonly #decoder: SnapshotDecoder = new SnapshotDecoder();
-  // Only the length was seen: the slot is empty, or its length cannot be.
-  readonly #lengthOnly: Image = createImage(LENGTH_SIZE);
-  #isEmpty = false;
+  #decoder: SnapshotDecoder | null = null;
+  // The image if only a length was seen: the slot is empty, or its length cannot be.
+  #lengthOnly: Image | null = EMPTY;
 
   get image(): Image {
-    return this.#isEmpty ? this.#lengthOnly : this.#decoder.image;
+    return this.#lengthOnly ?? this.#decoder!.image;
   }
 
   get end(): number {
-    return this.#isEmpty ? LENGTH_SIZE : this.#decoder.end;
+    return this.#lengthOnly === null ? this.#decoder!.end : LENGTH_SIZE;
   }
 
   decode(incoming: Image, end: number): LoadSnapshot | null {
-    this.#isEmpty = end === LENGTH_SIZE;
-    if (!this.#isEmpty) return this.#decoder.decode(incoming, end);
-    this.#lengthOnly.words[0] = incoming.words[0]!;
+    if (end > LENGTH_SIZE) {
+      this.#lengthOnly = null;
+      this.#decoder ??= new SnapshotDecoder();
+      return this.#decoder.decode(incoming, end);
+    }
     const length = incoming.view.getUint32(0, true);
+    this.#lengthOnly = length === 0 ? EMPTY : createImage(LENGTH_SIZE);
     if (length === 0) return null;
+    this.#lengthOnly.view.setUint32(0, length, true);
     throw new SnapshotDecodeError(`a length of ${length}, beyond the slot`, -PAYLOAD_AT);
   }
 }
