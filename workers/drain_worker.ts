@@ -2,7 +2,7 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 import { GroupWriter } from "../src/slotfile/group_writer.ts";
-import { VERSION } from "../src/slotfile/layout.ts";
+import { LENGTH_SIZE, VERSION } from "../src/slotfile/layout.ts";
 import { acquireLibc } from "../src/slotfile/libc.ts";
 import { ControlBlock } from "../src/zmq/control_block.ts";
 import { DrainLoop } from "../src/zmq/drain_loop.ts";
@@ -25,19 +25,20 @@ function main(data: DrainWorkerData): void {
   using stack = new DisposableStack();
   const control = new ControlBlock(dpSize, data.control);
   const lease = stack.adopt(acquireLibc(shmPath), (lease) => lease.release());
-  const header = { version: VERSION, dpSize, slotSize };
-  const writer = stack.adopt(
-    new GroupWriter(shmPath, header, PATIENCE_MS, OPEN_PATIENCE_MS),
-    (writer) => writer.close(),
-  );
+  // The endpoint first: who does not get it must not touch a file that another collector fills.
   const socket = new PullSocket(data.endpoint, {
-    maxMessageSize: writer.capacity,
+    maxMessageSize: slotSize - LENGTH_SIZE,
     receiveHighWaterMark: data.receiveHighWaterMark,
     curve: data.curve ?? undefined,
     allowInsecureBind: data.allowInsecureBind,
     libzmqPath: data.libzmqPath ?? undefined,
   });
   const source = stack.adopt(new DrainSource(socket, data.wakeupFd), (source) => source.close());
+  const header = { version: VERSION, dpSize, slotSize };
+  const writer = stack.adopt(
+    new GroupWriter(shmPath, header, PATIENCE_MS, OPEN_PATIENCE_MS),
+    (writer) => writer.close(),
+  );
   say({ type: "ready", ready: { endpoint: socket.endpoint } });
   new DrainLoop(lease.libc, source, writer, control, dpSize).run();
 }

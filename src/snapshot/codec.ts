@@ -1,9 +1,13 @@
 /** One snapshot at a time: what the readers and writers do for each rank, without a memory. */
 
+import { SnapshotDecodeError } from "../errors.ts";
 import { SnapshotDecoder } from "./decoder.ts";
 import { SnapshotEncoder } from "./encoder.ts";
 import { imageOf, PAYLOAD_AT } from "./image.ts";
 import type { LoadSnapshot } from "./load_snapshot.ts";
+
+// A place is kept in 28 bits. No slot and no message comes near this.
+const MAX_PAYLOAD_SIZE = 64 * 1024 * 1024;
 
 /**
  * Encodes a snapshot as SGLang does.
@@ -46,5 +50,8 @@ export function encodeLoadSnapshot(snapshot: LoadSnapshot): Uint8Array<ArrayBuff
  * ```
  */
 export function decodeLoadSnapshot(bytes: Uint8Array): LoadSnapshot {
+  if (bytes.length > MAX_PAYLOAD_SIZE) {
+    throw new SnapshotDecodeError(`a payload of ${bytes.length} bytes, beyond 64 MiB`, 0);
+  }
   return new SnapshotDecoder().decode(imageOf(bytes), PAYLOAD_AT + bytes.length);
 }

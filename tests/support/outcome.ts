@@ -1,0 +1,53 @@
+/** What decoding a payload gave: a snapshot, or the class of what was thrown. */
+
+import type { SnapshotDecoder } from "../../src/snapshot/decoder.ts";
+import { createImage, type Image, imageOf, PAYLOAD_AT } from "../../src/snapshot/image.ts";
+import { decodeLoadSnapshot } from "../../src/snapshot/codec.ts";
+import type { LoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
+
+/** A snapshot, or the name of an error's class and its text. */
+export type Outcome =
+  | { readonly ok: true; readonly snapshot: LoadSnapshot }
+  | { readonly ok: false; readonly error: string; readonly message: string };
+
+/** Decodes without a memory. */
+export function outcomeOf(payload: Uint8Array): Outcome {
+  return attempt(() => decodeLoadSnapshot(payload));
+}
+
+/** Decodes with a decoder that has seen other payloads, out of the inbox that they came in. */
+export function outcomeWith(decoder: SnapshotDecoder, inbox: Inbox, payload: Uint8Array): Outcome {
+  const end = inbox.put(payload);
+  return attempt(() => decoder.decode(inbox.image, end));
+}
+
+/** What two outcomes have in common when they are of a kind: the texts may differ. */
+export function kindOf(outcome: Outcome): LoadSnapshot | string {
+  return outcome.ok ? outcome.snapshot : outcome.error;
+}
+
+function attempt(decode: () => LoadSnapshot): Outcome {
+  try {
+    return { ok: true, snapshot: decode() };
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return { ok: false, error: error.name, message: error.message };
+  }
+}
+
+/**
+ * One buffer that payloads are put into, one after the other, as a reader does: behind the payload
+ * stands what the longer ones before it left.
+ */
+export class Inbox {
+  image: Image = createImage(64);
+
+  /** Puts a payload in; returns where it ends. */
+  put(payload: Uint8Array): number {
+    const end = PAYLOAD_AT + payload.length;
+    if (this.image.bytes.length < end) this.image = imageOf(payload);
+    this.image.view.setUint32(0, payload.length, true);
+    this.image.bytes.set(payload, PAYLOAD_AT);
+    return end;
+  }
+}

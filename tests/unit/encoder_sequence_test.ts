@@ -1,0 +1,161 @@
+/**
+ * One encoder for all snapshots of a rank: what it has written before must not show in what it
+ * writes now.
+ */
+
+import assert from "node:assert/strict";
+import fc from "npm:fast-check@4.11.0";
+import { decodeLoadSnapshot, encodeLoadSnapshot } from "../../src/snapshot/codec.ts";
+import { SnapshotEncoder } from "../../src/snapshot/encoder.ts";
+import { CORE_FIELDS, SECTIONS } from "../../src/snapshot/fields.ts";
+import { PAYLOAD_AT } from "../../src/snapshot/image.ts";
+import { createLoadSnapshot, type LoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
+import { assertSame } from "../support/same.ts";
+import { aFloat, anInt, aPlainSnapshot, aSnapshot } from "../support/snapshot_arbitraries.ts";
+
+/** From one snapshot to the next. */
+type Step = (last: LoadSnapshot) => LoadSnapshot;
+
+/** Now and then, a value that the encoder refuses. */
+const aWrongValue = fc.constantFrom<unknown>(1.5, NaN, 2 ** 53, undefined, null, "1", 1n, {});
+
+const aValue: fc.Arbitrary<unknown> = fc.oneof(
+  { weight: 8, arbitrary: anInt },
+  { weight: 2, arbitrary: fc.constantFrom(0, -0) },
+  { weight: 4, arbitrary: aFloat },
+  { weight: 1, arbitrary: aWrongValue },
+);
+
+const someNames = fc.subarray(CORE_FIELDS.map(({ name }) => name), { maxLength: 4 });
+
+const aCoreChange: fc.Arbitrary<Step> = fc.tuple(someNames, fc.array(aValue, { minLength: 4 }))
+  .map(([names, values]): Step => (last) => {
+    const numbers = names.filter((name) => name !== "decodeMoments");
+    return { ...last, ...Object.fromEntries(numbers.map((name, at) => [name, values[at]])) };
+  });
+
+/** Changes a section's value, or its mode; where the section is not there, nothing. */
+const aSectionChange: fc.Arbitrary<Step> = fc.tuple(
+  fc.constantFrom(...SECTIONS),
+  fc.nat(),
+  aValue,
+  fc.constantFrom("null", "decode", "decodE", "prefill", ""),
+).map(([{ name, fields }, at, value, mode]): Step => (last) => {
+  const section = last[name];
+  const field = fields[at % fields.length]!;
+  const changed = field.type === "string" ? mode : value;
+  return section === null ? last : { ...last, [name]: { ...section, [field.name]: changed } };
+});
+
+/** Takes a section, the moments or the extra keys from elsewhere, or drops them. */
+const aPartChange: fc.Arbitrary<Step> = fc.tuple(
+  fc.subarray(["decodeMoments", "extra", ...SECTIONS.map(({ name }) => name)] as const),
+  fc.option(aSnapshot),
+).map(([names, other]): Step => (last) => ({
+  ...last,
+  ...Object.fromEntries(names.map((name) => [name, other === null ? null : other[name]])),
+}));
+
+/** Several changes at once, one of them a wrong value: the encoder may stop at any of them. */
+const aWildChange: fc.Arbitrary<Step> = fc.tuple(
+  aPartChange,
+  fc.array(fc.tuple(fc.constantFrom(...SECTIONS), fc.nat(), aWrongValue), { maxLength: 3 }),
+).map(([part, wrongs]): Step => (last) =>
+  wrongs.reduce((snapshot, [{ name, fields }, at, value]) => {
+    const field = fields[at % fields.length]!.name;
+    return { ...snapshot, [name]: { ...emptyOf(name), ...snapshot[name], [field]: value } };
+  }, part(last))
+);
+
+const someSteps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: aWildChange },
+    { weight: 1, arbitrary: fc.constant<Step>((last) => ({ ...last })) },
+    { weight: 8, arbitrary: aCoreChange },
+    { weight: 8, arbitrary: aSectionChange },
+    { weight: 2, arbitrary: aPartChange },
+    { weight: 1, arbitrary: aSnapshot.map((snapshot): Step => () => snapshot) },
+  ),
+  { minLength: 1, maxLength: 16, size: "max" },
+);
+
+Deno.test("any sequence of snapshots is encoded like each one alone", () => {
+  fc.assert(
+    fc.property(fc.oneof(aPlainSnapshot, aSnapshot), someSteps, (first, steps) => {
+      const encoder = new SnapshotEncoder();
+      let snapshot = first;
+      for (const step of [(same: LoadSnapshot) => same, ...steps]) {
+        snapshot = step(snapshot);
+        const got = outcome(() => encodeWith(encoder, snapshot));
+        assertSame(got, outcome(() => encodeLoadSnapshot(snapshot)));
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+Deno.test("after a snapshot that it refused, an encoder goes on as if nothing had been", () => {
+  fc.assert(
+    fc.property(aPlainSnapshot, aSectionChange, aCoreChange, (first, one, other) => {
+      const encoder = new SnapshotEncoder();
+      encodeWith(encoder, first);
+      outcome(() => encodeWith(encoder, one(other(first))));
+      assert.deepEqual(encodeWith(encoder, first), encodeLoadSnapshot(first));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("a section of a refused snapshot is forgotten with it", () => {
+  const encoder = new SnapshotEncoder();
+  const good = createLoadSnapshot({ dpRank: 1, queues: { waiting: 1 } });
+  encodeWith(encoder, good);
+  const bad = createLoadSnapshot({ memory: { tokenCapacity: 1.5 }, queues: { waiting: 1 } });
+  const worse = { ...bad, queues: { ...bad.queues, waiting: "1" } } as unknown as LoadSnapshot;
+  for (const refused of [worse, bad, worse]) {
+    assert.equal(typeof outcome(() => encodeWith(encoder, refused)), "string");
+    assert.deepEqual(encodeWith(encoder, good), encodeLoadSnapshot(good));
+  }
+});
+
+Deno.test("an encoder does not keep what it was given", () => {
+  const encoder = new SnapshotEncoder();
+  const memory = { ...createLoadSnapshot({ memory: {} }).memory!, weightGb: 1 };
+  const snapshot = { ...createLoadSnapshot({ dpRank: 1 }), memory };
+  encodeWith(encoder, snapshot);
+  memory.weightGb = 2;
+  snapshot.dpRank = 3;
+  assert.deepEqual(encodeWith(encoder, snapshot), encodeLoadSnapshot(snapshot));
+});
+
+Deno.test("a value goes through every form it can have and back", () => {
+  const encoder = new SnapshotEncoder();
+  const values = [0, -0, 1, 127, 128, 255, 256, 65_535, 65_536, 2 ** 31, 2 ** 32, 2 ** 53 - 1];
+  const both = [...values, ...values.map((value) => -value)];
+  for (const numUsedTokens of [...both, ...both.toReversed()]) {
+    const count = numUsedTokens;
+    const snapshot = createLoadSnapshot({ numUsedTokens, queues: { waiting: count }, lora: {} });
+    const bytes = encodeWith(encoder, snapshot);
+    assert.deepEqual(bytes, encodeLoadSnapshot(snapshot), `${count}`);
+    assert.equal(decodeLoadSnapshot(bytes).queues?.waiting, count + 0);
+  }
+});
+
+function emptyOf(name: (typeof SECTIONS)[number]["name"]): object {
+  return createLoadSnapshot({ [name]: {} })[name] ?? {};
+}
+
+function encodeWith(encoder: SnapshotEncoder, snapshot: LoadSnapshot): Uint8Array {
+  const end = encoder.encode(snapshot);
+  return encoder.image.bytes.slice(PAYLOAD_AT, end);
+}
+
+/** The bytes, or the class of what was thrown. */
+function outcome(encode: () => Uint8Array): Uint8Array | string {
+  try {
+    return encode();
+  } catch (error) {
+    if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
+    return error.name;
+  }
+}
