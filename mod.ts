@@ -78,3 +78,16 @@ export {
   type ZmqLoadSnapshotWriterOptions,
   type ZmqLoadSnapshotWriterStats,
 } from "./src/zmq/writer.ts";
+export {
+  createLoadSnapshotReader,
+  createLoadSnapshotWriter,
+  type CreateReaderOptions,
+  type CreateWriterOptions,
+  type Environment,
+  type PortArgs,
+  type ReaderCaller,
+  type ServerArgs,
+  shouldUseZmq,
+  zmqAddressFor,
+  zmqReaderOwner,
+} from "./src/topology.ts";

@@ -215,3 +215,99 @@ export class WorkerFailedError extends Error {
     this.failure = failure;
   }
 }
+
+/** Why a pickle is not read; see {@linkcode PickleRefusedError}. */
+export type PickleRefusal =
+  /** It is longer than any KvMetrics. */
+  | "size"
+  /** It does not begin with a protocol from 2 to 5. */
+  | "protocol"
+  /** A frame that is not the whole rest, or stands elsewhere than at the start. */
+  | "frame"
+  /** It ends too early, or a length in it leads behind the end. */
+  | "truncated"
+  /** Something follows its end. */
+  | "trailing"
+  /** An instruction that no KvMetrics needs, such as INST, EXT1 or PERSID. */
+  | "opcode"
+  /** A name other than the few that a KvMetrics needs, such as os.system. */
+  | "global"
+  /** One of those names is called in another way than a KvMetrics needs. */
+  | "call"
+  /** The state of something is set that has none, or has one already. */
+  | "build"
+  /** The memo is written out of order, read where nothing is, or full. */
+  | "memo"
+  /** Values are nested deeper than in any KvMetrics. */
+  | "depth"
+  /** More is taken from the stack than is there, or too much is put on it. */
+  | "stack"
+  /** A dict is filled in another way than a KvMetrics needs. */
+  | "dict"
+  /** Text that is not UTF-8. */
+  | "text"
+  /** An integer beyond 2^53. */
+  | "integer"
+  /** A numpy scalar of an unknown type, or one whose bytes do not fit its type. */
+  | "numpy"
+  /** A field holds something else than a number or None. */
+  | "value"
+  /** It is sound, and not a KvMetrics. */
+  | "result";
+
+/** Why bytes are not taken for KvMetrics; see {@linkcode KvMetricsDecodeError.reason}. */
+export type KvMetricsRefusal =
+  | PickleRefusal
+  /** Neither a pickle nor a MessagePack array. */
+  | "encoding"
+  /** A MessagePack array of another class. */
+  | "class";
+
+/** Bytes are not KvMetrics. What is special to pickles is a {@linkcode PickleRefusedError}. */
+export class KvMetricsDecodeError extends Error {
+  /** The name of the class. */
+  override readonly name: string = "KvMetricsDecodeError";
+  /** What callers branch on. */
+  readonly reason: KvMetricsRefusal;
+  /** Where in the bytes the fault stands, from their start. */
+  readonly offset: number;
+  /** What was refused, short and printable: such as `"posix.system"` or `"INST"`. */
+  readonly what: string;
+
+  /** Made by this module only. */
+  constructor(reason: KvMetricsRefusal, offset: number, what: string) {
+    super(`Cannot decode KvMetrics: ${what} at byte ${offset} (${reason})`);
+    this.reason = reason;
+    this.offset = offset;
+    this.what = what;
+  }
+}
+
+/**
+ * A pickle holds something else than a KvMetrics. Nothing of it was executed or constructed.
+ *
+ * @example
+ * ```ts
+ * import { decodeKvMetrics, PickleRefusedError } from "./mod.ts";
+ *
+ * const hostile = new TextEncoder().encode("..cposix\nsystem\n(Vid\ntR.");
+ * hostile.set([0x80, 2]);
+ * try {
+ *   decodeKvMetrics(hostile);
+ * } catch (error) {
+ *   if (!(error instanceof PickleRefusedError)) throw error;
+ *   console.log(error.reason, error.what, error.offset); // "global" "posix.system" 2
+ * }
+ * ```
+ */
+export class PickleRefusedError extends KvMetricsDecodeError {
+  /** Always `"PickleRefusedError"`. */
+  override readonly name = "PickleRefusedError";
+  /** What callers branch on. */
+  declare readonly reason: PickleRefusal;
+
+  /** Made by this module only. */
+  constructor(reason: PickleRefusal, offset: number, what: string) {
+    super(reason, offset, what);
+  }
+}

@@ -23,6 +23,7 @@ export const CURVE_SECRETKEY = 49;
 export const CURVE_SERVERKEY = 50;
 export const CONFLATE = 54;
 export const ZAP_DOMAIN = 55;
+export const CONNECT_TIMEOUT = 79;
 export const TCP_MAXRT = 80;
 export const USE_FD = 89;
 export const ZAP_ENFORCE_DOMAIN = 93;

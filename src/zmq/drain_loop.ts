@@ -99,11 +99,17 @@ export class DrainLoop {
     while (!this.#control.isStopping) {
       this.#control.beat();
       this.#control.set("refusedPeers", this.#source.refusedPeers);
-      this.#source.wait(this.#pending.length > 0 ? RETRY_MS : HEARTBEAT_MS);
+      this.#source.wait(this.#patienceMs());
       this.#turn();
       this.#answerPoll();
     }
     this.#turn();
+  }
+
+  #patienceMs(): number {
+    // This poll came while the one before it was answered, and its wake-up was taken then.
+    if (this.#control.pollAsked !== this.#control.pollDone) return 0;
+    return this.#pending.length > 0 ? RETRY_MS : HEARTBEAT_MS;
   }
 
   /** Takes a batch and publishes it; returns how many messages there were. */

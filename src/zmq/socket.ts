@@ -2,6 +2,7 @@
 
 import {
   CONFLATE,
+  CONNECT_TIMEOUT,
   IPV6,
   LAST_ENDPOINT,
   MAXMSGSIZE,
@@ -34,6 +35,9 @@ const DONTWAIT = 1;
 
 /** How long a connection may leave sent bytes unacknowledged before it is made anew. */
 const UNACKNOWLEDGED_MS = 15_000;
+
+/** How long one attempt to connect may take: the system's own ones become rarer and rarer. */
+const CONNECT_MS = 3_000;
 
 /** What CURVE adds to a message on the wire, which libzmq's limit counts: "MESSAGE", nonce, flags, MAC. */
 const CURVE_OVERHEAD = 33;
@@ -80,6 +84,7 @@ export class PushSocket implements Disposable {
       }
       // A peer whose machine is gone says nothing, and the system would try for a quarter of an hour.
       this.#socket.setInt(TCP_MAXRT, UNACKNOWLEDGED_MS);
+      this.#socket.setInt(CONNECT_TIMEOUT, CONNECT_MS);
       if (options.curve) applyCurveClient(libzmq, this.#socket, options.curve);
       const result = libzmq.zmq_connect(this.#socket.handle, cText(endpoint));
       checkZmq(libzmq, result, "zmq_connect", endpoint);

@@ -27,6 +27,7 @@ const LOOK_MS = 1000;
 const SILENT_LOOKS = 3;
 // A worker that was asked to end and is not stuck does so in milliseconds.
 const STOP_TIMEOUT_MS = 5000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** A running worker. */
 export class WorkerHandle<Ready> {
@@ -42,7 +43,6 @@ export class WorkerHandle<Ready> {
   readonly #exited: Promise<void>;
   readonly #onUnload: () => void;
   #timer: ReturnType<typeof setInterval> | undefined;
-  #isStopping = false;
   #hasEnded = false;
   #stopped: Promise<void> | null = null;
 
@@ -112,11 +112,12 @@ export class WorkerHandle<Ready> {
 
   /** Keeps the process alive while something of the worker is awaited. */
   async hold<Result>(work: Promise<Result>): Promise<Result> {
-    this.#worker.ref();
+    // Not the worker's ref: it does not count who wants it, and the worker may end meanwhile.
+    const timer = setInterval(() => {}, MAX_TIMER_MS);
     try {
       return await work;
     } finally {
-      if (!this.#isStopping) this.#worker.unref();
+      clearInterval(timer);
     }
   }
 
@@ -126,7 +127,6 @@ export class WorkerHandle<Ready> {
   }
 
   async #stop(): Promise<void> {
-    this.#isStopping = true;
     clearInterval(this.#timer);
     if (!this.#hasEnded) {
       this.#worker.ref();

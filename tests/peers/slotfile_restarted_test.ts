@@ -7,7 +7,7 @@ import { ShmLoadSnapshotWriter } from "../../src/slotfile/writer.ts";
 import { Child } from "../support/child.ts";
 import { SlotPath } from "../support/slot_path.ts";
 import { sleep, until } from "../support/wait.ts";
-import { stepLoad } from "./checked_loads.ts";
+import { stepLoad } from "../support/checked_loads.ts";
 import { PythonPeer } from "./peer.ts";
 import { peerTests } from "./peer_tests.ts";
 

@@ -7,7 +7,7 @@ import { ShmLoadSnapshotReader } from "../../src/slotfile/reader.ts";
 import { ShmLoadSnapshotWriter } from "../../src/slotfile/writer.ts";
 import { SlotPath } from "../support/slot_path.ts";
 import { sleep, until } from "../support/wait.ts";
-import { LoadCheck, MOMENTS, readHot } from "./checked_loads.ts";
+import { LoadCheck, MOMENTS, readHot } from "../support/checked_loads.ts";
 import type { PythonPeer } from "./peer.ts";
 import { peerTests } from "./peer_tests.ts";
 

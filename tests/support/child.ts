@@ -65,9 +65,9 @@ export class Child implements AsyncDisposable {
     }
   }
 
-  /** Writes one line to the child's input. */
+  /** Writes one line to the child's input. If the child has ended, {@linkcode line} says so. */
   async say(line: string): Promise<void> {
-    await this.#input.write(new TextEncoder().encode(`${line}\n`));
+    await this.#input.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   }
 
   /** Waits for the child's next line. */

@@ -56,9 +56,10 @@ export class LoadCheck {
       (load.extra?.["pad"]?.bytes.every((byte, at) => byte === LONG.bytes[at]) ?? true) &&
       (step === 0 || moments.length === step % (MOMENTS + 1));
     if (!isWhole) throw new Error(`torn: ${JSON.stringify(load)}`);
-    // A writer that starts publishes a default snapshot, and counts from 1.
+    // A writer that starts publishes a default snapshot, and counts from 1. A reader that attaches
+    // the file anew also makes a new object of a snapshot that it had read.
     const goesOn = last === null || step === 0 || load.timestamp > last.timestamp ||
-      (load.timestamp === last.timestamp && step > last.numRunningReqs);
+      (load.timestamp === last.timestamp && step >= last.numRunningReqs);
     if (!goesOn) throw new Error(`step ${step} came after ${last?.numRunningReqs}`);
     this.#last = load;
     this.#seen++;
