@@ -2,11 +2,10 @@
 
 import { FileLock } from "./lock.ts";
 import { type Header, HEADER_SIZE, headerWords, VERSION } from "./layout.ts";
-import { type Libc, O_RDONLY } from "./libc.ts";
+import { type Libc, O_RDONLY, SEEK_END } from "./libc.ts";
 import { Mapping } from "./mapping.ts";
 import { openFile, readHeader } from "./open_file.ts";
 import { Scratch, Slot } from "./slot.ts";
-import { statOpenFile } from "./stat.ts";
 
 // Without the lock, a copy can only be checked where stores become visible in their order.
 const STORES_ARE_ORDERED = Deno.build.arch === "x86_64";
@@ -37,15 +36,16 @@ export class Attachment {
   locks = 0;
 
   readonly #libc: Libc;
-  readonly #path: string;
   readonly #fd: number;
   readonly #mapping: Mapping;
+  readonly #byteLength: bigint;
   readonly #lock: FileLock;
   readonly #headerWords: Int32Array;
   readonly #expectedWords: Int32Array;
   readonly #changed: Slot[] = [];
   readonly #copies: Scratch[] = [];
-  readonly #unlocked: Scratch = new Scratch();
+  // Of the changed slots, those that did not hold still.
+  readonly #restless: number[] = [];
   readonly #readsUnlocked: boolean;
 
   private constructor(
@@ -57,12 +57,12 @@ export class Attachment {
     patienceMs: number,
   ) {
     this.#libc = libc;
-    this.#path = path;
     this.#fd = fd;
     this.identity = identity;
     this.header = header;
     this.#lock = new FileLock(libc, fd, "shared", patienceMs);
     const byteLength = HEADER_SIZE + header.dpSize * header.slotSize;
+    this.#byteLength = BigInt(byteLength);
     this.#mapping = new Mapping(libc, fd, byteLength, "read", path);
     this.#readsUnlocked = STORES_ARE_ORDERED && this.#mapping.guarded && header.version === VERSION;
     this.#headerWords = new Int32Array(this.#mapping.view(0, HEADER_SIZE));
@@ -105,29 +105,24 @@ export class Attachment {
   refresh(first: number, last: number, nowMs: number): Refresh {
     if (!this.#headerHolds()) return this.#checkHeader();
     let result: Refresh = "unchanged";
+    const changed = this.#changed;
     for (let dpRank = first; dpRank < last; dpRank++) {
       const slot = this.slots[dpRank]!;
-      if (!this.#mapping.guarded || slot.hasChanged(this.#libc)) {
-        if (this.#readsUnlocked && slot.copyIfStill(this.#libc, this.#unlocked)) {
-          if (slot.accept(this.#unlocked.image, nowMs)) this.publications++;
-          result = "read";
-        } else {
-          this.#changed.push(slot);
-        }
-      }
-      if (this.#changed.length === BATCH || (dpRank + 1 === last && this.#changed.length > 0)) {
-        const locked = this.#readChanged(nowMs);
-        if (locked !== "read") return locked;
-        result = locked;
-      }
+      if (!this.#mapping.guarded || slot.hasChanged(this.#libc)) changed.push(slot);
+      if (changed.length < BATCH && (changed.length === 0 || dpRank + 1 < last)) continue;
+      const read = this.#readChanged(nowMs);
+      changed.length = 0;
+      if (read === "gone") return read;
+      if (result !== "locked") result = read;
     }
     return result;
   }
 
   /** Whether the file is still as long as its header says, and no page of the mapping was lost. */
   isWhole(): boolean {
-    return !this.#mapping.torn &&
-      statOpenFile(this.#libc, this.#fd, this.#path).size >= this.#mapping.byteLength;
+    // The cheapest call that tells a length; the place that it moves is used by nobody.
+    const size = this.#libc.lseek(this.#fd, 0n, SEEK_END);
+    return size >= this.#byteLength && !this.#mapping.torn;
   }
 
   /** Unmaps and closes. */
@@ -138,31 +133,41 @@ export class Attachment {
 
   #readChanged(nowMs: number): Refresh {
     const changed = this.#changed;
-    if (!this.#lock.take()) {
-      changed.length = 0;
-      return "locked";
+    const restless = this.#restless;
+    restless.length = 0;
+    for (let n = 0; n < changed.length; n++) {
+      const copy = this.#copies[n] ??= new Scratch();
+      if (!this.#readsUnlocked || !changed[n]!.copyIfStill(this.#libc, copy)) restless.push(n);
     }
+    const locked = restless.length === 0 ? "read" : this.#copyLocked();
+    if (locked === "gone" || this.#mapping.torn) return "gone";
+    // What a file has lost reads as zeros, and those may mean something. The length is asked for
+    // after copying, and only for copies that end in a zero: the call costs as much as the rest.
+    const isDoubtful = changed.some((slot, n) => slot.mayBeCutOff(this.#copies[n]!.image));
+    if (isDoubtful && !this.isWhole()) return "gone";
+    for (let n = 0; n < changed.length; n++) {
+      if (locked === "locked" && restless.includes(n)) continue;
+      const slot = changed[n]!;
+      const { image, at } = this.#copies[n]!;
+      // Without a guard every slot is copied, changed or not.
+      if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, at)) continue;
+      if (slot.accept(image, nowMs)) this.publications++;
+    }
+    return locked;
+  }
+
+  /** Copies the slots that did not hold still, under the lock. */
+  #copyLocked(): Refresh {
+    if (!this.#lock.take()) return "locked";
     this.locks++;
     try {
       // A writer that makes the file anew holds the lock until all of the header stands.
-      if (!this.#headerHolds() || (!this.#mapping.guarded && !this.isWhole())) {
-        changed.length = 0;
-        return "gone";
-      }
-      for (let n = 0; n < changed.length; n++) {
-        changed[n]!.copy(this.#libc, this.#copies[n] ??= new Scratch());
-      }
+      if (!this.#headerHolds() || (!this.#mapping.guarded && !this.isWhole())) return "gone";
+      for (const n of this.#restless) this.#changed[n]!.copy(this.#libc, this.#copies[n]!);
+      return "read";
     } finally {
       this.#lock.release();
     }
-    for (let n = 0; n < changed.length; n++) {
-      const { image, at } = this.#copies[n]!;
-      // Without a guard every slot is copied, changed or not.
-      if (!this.#mapping.guarded && !changed[n]!.hasChanged(this.#libc, at)) continue;
-      if (changed[n]!.accept(image, nowMs)) this.publications++;
-    }
-    changed.length = 0;
-    return "read";
   }
 
   #headerHolds(): boolean {

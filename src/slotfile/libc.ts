@@ -66,6 +66,15 @@ export const LIBC_SYMBOLS = {
     ],
     result: "i32",
   },
+  /** off_t lseek(int fd, off_t offset, int whence) */
+  lseek: {
+    parameters: [
+      "i32", // int fd
+      "i64", // off_t offset
+      "i32", // int whence
+    ],
+    result: "i64",
+  },
   /** int mprotect(void *addr, size_t len, int prot) */
   mprotect: {
     parameters: [
@@ -241,6 +250,8 @@ export const O_NOFOLLOW: number = Deno.build.arch === "aarch64" ? 0o100000 : 0o4
 /** eventfd's own flags: the numbers are those of open. */
 export const EFD_CLOEXEC = O_CLOEXEC;
 export const EFD_NONBLOCK = O_NONBLOCK;
+
+export const SEEK_END = 2;
 
 export const LOCK_SH = 1;
 export const LOCK_EX = 2;

@@ -83,6 +83,7 @@ export class ShmLoadSnapshotReader implements Disposable {
   readonly #libc: Libc;
   readonly #clock: CoarseClock;
   readonly #wantedDpSize: number | null;
+  #lastDpSize: number | null = null;
   readonly #staleAfterMs: number;
   readonly #openOptions: { readonly patienceMs: number; readonly trustedUid: number | null };
   #attachment: Attachment | null = null;
@@ -129,9 +130,9 @@ export class ShmLoadSnapshotReader implements Disposable {
     }
   }
 
-  /** How many ranks the group has; `null` while no file was attached yet. */
+  /** How many ranks the group has, or had last; `null` while no file was attached yet. */
   get dpSize(): number | null {
-    return this.#attachment?.header.dpSize ?? this.#wantedDpSize;
+    return this.#attachment?.header.dpSize ?? this.#wantedDpSize ?? this.#lastDpSize;
   }
 
   /** Why the path cannot be read now, or `null`. The last good values stay readable meanwhile. */
@@ -149,7 +150,7 @@ export class ShmLoadSnapshotReader implements Disposable {
    * @throws {TypeError} If the reader is closed.
    */
   read(dpRank: number): LoadSnapshot | null {
-    const attachment = this.#refresh(dpRank, dpRank + 1);
+    const attachment = this.#refresh(dpRank);
     return attachment === null
       ? this.#inherited[dpRank] ?? null
       : this.#snapshotOf(attachment, dpRank);
@@ -162,7 +163,7 @@ export class ShmLoadSnapshotReader implements Disposable {
    * @throws {TypeError} If the reader is closed.
    */
   readAll(): LoadSnapshot[] {
-    const attachment = this.#refresh(0, -1);
+    const attachment = this.#refresh(null);
     const loads: LoadSnapshot[] = [];
     const count = attachment?.slots.length ?? this.#inherited.length;
     for (let dpRank = 0; dpRank < count; dpRank++) {
@@ -181,10 +182,10 @@ export class ShmLoadSnapshotReader implements Disposable {
    * @throws {TypeError} If the reader is closed.
    */
   health(): readonly RankHealth[] {
-    const attachment = this.#refresh(0, -1);
+    const attachment = this.#refresh(null);
     const wallMs = Date.now();
     const nowMs = this.#clock.nowMs();
-    return Array.from({ length: this.dpSize ?? this.#inherited.length }, (_, dpRank) => {
+    return Array.from({ length: this.dpSize ?? 0 }, (_, dpRank) => {
       const slot = attachment?.slots[dpRank];
       const isInherited = (slot?.snapshot ?? null) === null;
       return rankHealth({
@@ -214,8 +215,7 @@ export class ShmLoadSnapshotReader implements Disposable {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#attachment?.close();
-    this.#attachment = null;
+    this.#detach();
     this.#lease.release();
   }
 
@@ -224,28 +224,29 @@ export class ShmLoadSnapshotReader implements Disposable {
     this.close();
   }
 
-  /** Brings ranks up to date; `last` -1 means all. Returns what there is to read from. */
-  #refresh(first: number, last: number): Attachment | null {
+  /** Brings a rank, or all of them, up to date. Returns what there is to read from. */
+  #refresh(dpRank: number | null): Attachment | null {
     if (this.#closed) throw new TypeError("Cannot read load: the reader is closed");
     this.#reads++;
     const nowMs = this.#clock.nowMs();
     this.#followPath(nowMs);
-    let attachment = this.#attachment;
-    if (attachment === null) {
-      if (last >= 0) checkDpRank(first, this.dpSize ?? MAX_DP_SIZE);
-      return null;
+    if (this.#refreshAttached(dpRank, nowMs) === "gone") {
+      this.#detach();
+      this.#attach();
+      this.#refreshAttached(dpRank, nowMs);
     }
-    if (last >= 0) checkDpRank(first, attachment.slots.length);
-    const result = attachment.refresh(first, last < 0 ? attachment.slots.length : last, nowMs);
+    return this.#attachment;
+  }
+
+  #refreshAttached(dpRank: number | null, nowMs: number): Refresh {
+    const attachment = this.#attachment;
+    if (dpRank !== null) checkDpRank(dpRank, this.dpSize ?? MAX_DP_SIZE);
+    if (attachment === null) return "unchanged";
+    const result = dpRank === null
+      ? attachment.refresh(0, attachment.slots.length, nowMs)
+      : attachment.refresh(dpRank, dpRank + 1, nowMs);
     this.#count(result);
-    if (result !== "gone") return attachment;
-    this.#detach();
-    this.#attach();
-    attachment = this.#attachment;
-    if (attachment === null) return null;
-    if (last >= 0) checkDpRank(first, attachment.slots.length);
-    this.#count(attachment.refresh(first, last < 0 ? attachment.slots.length : last, nowMs));
-    return attachment;
+    return result;
   }
 
   #count(result: Refresh): void {
@@ -312,6 +313,7 @@ export class ShmLoadSnapshotReader implements Disposable {
     const attachment = this.#attachment;
     if (attachment === null) return;
     const { slots } = attachment;
+    this.#lastDpSize = slots.length;
     this.#inheritedSeenAtMs = slots.map((slot, dpRank) =>
       slot.snapshot === null ? this.#inheritedSeenAtMs[dpRank] ?? 0 : slot.seenAtMs
     );

@@ -3,7 +3,7 @@
 import { SnapshotDecodeError } from "../errors.ts";
 import { SnapshotDecoder } from "../snapshot/decoder.ts";
 import { decodeFixedLayout, FIXED_PAYLOAD_SIZE } from "../snapshot/fixed_layout.ts";
-import { createImage, type Image, PAYLOAD_AT } from "../snapshot/image.ts";
+import { createImage, type Image } from "../snapshot/image.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import { FIXED_VERSION, type Header, HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
@@ -103,6 +103,12 @@ export class Slot {
       const done = this.#guessLength;
       libc.memcpy(target.at + done, this.#start + done, BigInt(end) - done);
     }
+  }
+
+  /** Whether a copy could lack its end: if the file were cut off in it, zeros would stand there. */
+  mayBeCutOff(copy: Image): boolean {
+    const end = this.#endIn(copy);
+    return end > LENGTH_SIZE && copy.bytes[end - 1] === 0;
   }
 
   /**
@@ -206,7 +212,7 @@ class PayloadCodec implements SlotCodec {
     this.#lengthOnly = length === 0 ? EMPTY : createImage(LENGTH_SIZE);
     if (length === 0) return null;
     this.#lengthOnly.view.setUint32(0, length, true);
-    throw new SnapshotDecodeError(`a length of ${length}, beyond the slot`, -PAYLOAD_AT);
+    throw new SnapshotDecodeError(`a length of ${length}, beyond the slot`, 0);
   }
 }
 

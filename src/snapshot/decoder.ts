@@ -113,7 +113,7 @@ export class SnapshotDecoder {
     if (this.#image.bytes.length < end) this.#image = createImage(end * 2);
     this.#image.bytes.set(incoming.bytes.subarray(0, end));
     this.#end = end;
-    this.#shape.scan(this.#image.bytes, this.#image.view, PAYLOAD_AT, end);
+    this.#shape.scan(this.#image.payload, this.#image.payloadView, end - PAYLOAD_AT);
     return ALL;
   }
 
@@ -156,7 +156,7 @@ export class SnapshotDecoder {
 
   #unmask(mask: Uint8Array, place: number, owner: number): void {
     const form = place & 15;
-    const at = place >> 4;
+    const at = PAYLOAD_AT + (place >> 4);
     if (form === ABSENT) return;
     const next = at + WIDTH[form]!;
     if (form !== FIXINT) mask.fill(0, at, next);
@@ -170,7 +170,7 @@ export class SnapshotDecoder {
   }
 
   #read(place: number): number {
-    const view = this.#image.view;
+    const view = this.#image.payloadView;
     const at = place >> 4;
     switch (place & 15) {
       case ABSENT:

@@ -2,7 +2,7 @@
 
 import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
-import { ENCODED_KEYS } from "./keys.ts";
+import { ENCODED_KEYS, keyNumber } from "./keys.ts";
 import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
 import { placeOf } from "./shape.ts";
@@ -26,6 +26,11 @@ const CORE_COUNT = CORE_FIELDS.length;
 const MOMENTS = CORE_FIELDS.findIndex((field) => field.type === "floats");
 const MODE = VALUES.findIndex((field) => field.type === "string");
 const IS_INT = Uint8Array.from(VALUES, (field) => field.type === "int" ? 1 : 0);
+// By value: the bit of the section that it belongs to.
+const SECTION_BIT = Uint8Array.from(
+  VALUES,
+  (_, v) => v < CORE_COUNT ? 0 : 1 << SECTION_START.findLastIndex((start) => v >= start),
+);
 const HALF = 2 ** 32;
 const UTF8 = new TextEncoder();
 const NIL = 0xc0;
@@ -160,6 +165,8 @@ export class SnapshotEncoder {
   }
 
   #patchValue(v: number): boolean {
+    // A snapshot that was refused may have left values of a section that this one does not have.
+    if (v >= CORE_COUNT && (this.#sections & SECTION_BIT[v]!) === 0) return true;
     const value = this.#values[v]!;
     const form = v < CORE_COUNT ? formOf(value, v) : elementFormOf(value, v);
     const place = this.#places[v]!;
@@ -196,6 +203,9 @@ export class SnapshotEncoder {
       if ((sections & (1 << s)) !== 0) this.#section(s, snapshot[SECTIONS[s]!.name]!);
     }
     for (const key of extraKeys) {
+      if (keyNumber(key) >= 0) {
+        throw new RangeError(`Cannot encode load snapshot: ${key} in extra is a known key`);
+      }
       this.#string(key);
       this.#raw(extra![key]!);
     }

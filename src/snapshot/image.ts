@@ -8,6 +8,9 @@ export interface Image {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly words: Int32Array<ArrayBuffer>;
   readonly view: DataView<ArrayBuffer>;
+  /** The bytes and the values of the payload alone: places in it count from its start. */
+  readonly payload: Uint8Array<ArrayBuffer>;
+  readonly payloadView: DataView<ArrayBuffer>;
 }
 
 /**
@@ -21,6 +24,8 @@ export function createImage(byteLength: number): Image {
     bytes: new Uint8Array(buffer),
     words: new Int32Array(buffer),
     view: new DataView(buffer),
+    payload: new Uint8Array(buffer, PAYLOAD_AT),
+    payloadView: new DataView(buffer, PAYLOAD_AT),
   };
 }
 

@@ -9,7 +9,6 @@
 
 import { SnapshotDecodeError } from "../errors.ts";
 import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
-import { PAYLOAD_AT } from "./image.ts";
 import { KEY_COUNT, KEY_LENGTH, keyNumber, keyStandsAt } from "./keys.ts";
 import { RawMsgpack } from "./raw_msgpack.ts";
 import {
@@ -72,12 +71,11 @@ export class Shape {
    *
    * @param bytes The payload.
    * @param view A view of the same bytes.
-   * @param start Where the payload starts; the places are counted from the start of `bytes`.
    * @param end Where it ends.
    * @throws {SnapshotDecodeError} If it is not a load snapshot.
    */
-  scan(bytes: Uint8Array, view: DataView, start: number, end: number): void {
-    this.#reset(bytes, view, start, end);
+  scan(bytes: Uint8Array, view: DataView, end: number): void {
+    this.#reset(bytes, view, end);
     const count = this.#header(0x80, 0xde, "map");
     let expected = 0;
     for (let n = 0; n < count; n++) {
@@ -94,10 +92,10 @@ export class Shape {
     if (this.#cursor !== this.#end) this.#fail("bytes after the map");
   }
 
-  #reset(bytes: Uint8Array, view: DataView, start: number, end: number): void {
+  #reset(bytes: Uint8Array, view: DataView, end: number): void {
     this.#bytes = bytes;
     this.#view = view;
-    this.#cursor = start;
+    this.#cursor = 0;
     this.#end = end;
     this.places.fill(0);
     this.missing.fill(0);
@@ -243,7 +241,7 @@ export class Shape {
     try {
       return UTF8.decode(this.#bytes.subarray(first, next));
     } catch {
-      throw new SnapshotDecodeError(`invalid UTF-8 in ${name}`, start - PAYLOAD_AT);
+      throw new SnapshotDecodeError(`invalid UTF-8 in ${name}`, start);
     }
   }
 
@@ -254,7 +252,7 @@ export class Shape {
   }
 
   #fail(message: string): never {
-    throw new SnapshotDecodeError(message, this.#cursor - PAYLOAD_AT);
+    throw new SnapshotDecodeError(message, this.#cursor);
   }
 }
 
@@ -269,7 +267,7 @@ export class Shape {
  * @throws {SnapshotDecodeError} If it is cut off, nested too deep, or no MessagePack.
  */
 export function skipValue(view: DataView, at: number, end: number, depth: number): number {
-  if (at >= end) throw new SnapshotDecodeError("the end of the payload", at - PAYLOAD_AT);
+  if (at >= end) throw new SnapshotDecodeError("the end of the payload", at);
   const tag = view.getUint8(at);
   let size = 1;
   let values = 0;
@@ -284,7 +282,7 @@ export function skipValue(view: DataView, at: number, end: number, depth: number
     if (width === 0 || at + 1 + width > end) {
       throw new SnapshotDecodeError(
         width === 0 ? "an unused tag" : "the end of the payload",
-        at - PAYLOAD_AT,
+        at,
       );
     }
     const length = width === 1
@@ -299,10 +297,10 @@ export function skipValue(view: DataView, at: number, end: number, depth: number
   }
   let next = at + size;
   if (next > end || values > end - next) {
-    throw new SnapshotDecodeError("the end of the payload", at - PAYLOAD_AT);
+    throw new SnapshotDecodeError("the end of the payload", at);
   }
   if (values > 0 && depth >= MAX_DEPTH) {
-    throw new SnapshotDecodeError(`values nested deeper than ${MAX_DEPTH}`, at - PAYLOAD_AT);
+    throw new SnapshotDecodeError(`values nested deeper than ${MAX_DEPTH}`, at);
   }
   for (; values > 0; values--) next = skipValue(view, next, end, depth + 1);
   return next;

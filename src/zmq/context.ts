@@ -16,6 +16,7 @@ export const TCP_KEEPALIVE = 34;
 export const TCP_KEEPALIVE_CNT = 35;
 export const TCP_KEEPALIVE_IDLE = 36;
 export const TCP_KEEPALIVE_INTVL = 37;
+export const IMMEDIATE = 39;
 export const IPV6 = 42;
 export const CURVE_SERVER = 47;
 export const CURVE_PUBLICKEY = 48;

@@ -170,15 +170,19 @@ class Attempt {
     }
   }
 
-  /** Removes the socket that a dead owner left; throws if that is not what is there. */
+  /**
+   * Removes the socket that a dead owner left, or the empty file by which SGLang reserves a path
+   * (`NamedTemporaryFile(delete=False)`); throws if that is not what is there.
+   */
   #clear(): void {
     const { path, text } = this.#endpoint;
     const stat = statPath(this.#libc, path, cString(path));
     if (stat === null) return;
-    if (!stat.isSocket) {
+    const isReserved = stat.isRegular && stat.size === 0;
+    if (!stat.isSocket && !isReserved) {
       throw new ZmqError("bind", text, "ENOTSOCK", "something that is not a socket is at its path");
     }
-    if (this.#isAnswered()) throw new EndpointInUseError(text);
+    if (stat.isSocket && this.#isAnswered()) throw new EndpointInUseError(text);
     const result = this.#libc.unlink(cString(path));
     if (result < 0) this.#check(result, "unlink");
   }

@@ -3,6 +3,7 @@
 import {
   CONFLATE,
   CONNECT_TIMEOUT,
+  IMMEDIATE,
   IPV6,
   LAST_ENDPOINT,
   MAXMSGSIZE,
@@ -52,6 +53,11 @@ export interface PushSocketOptions {
    * @default {1000}
    */
   readonly sendHighWaterMark?: number;
+  /**
+   * ZMQ_IMMEDIATE: take messages only while there is a connection. Otherwise libzmq keeps the first
+   * ones until there is, and what it keeps cannot be superseded.
+   */
+  readonly onlyConnected?: boolean;
   readonly curve?: CurveClientOptions | undefined;
   readonly libzmqPath?: string | undefined;
 }
@@ -82,6 +88,7 @@ export class PushSocket implements Disposable {
       if (options.sendHighWaterMark !== undefined) {
         this.#socket.setInt(SNDHWM, options.sendHighWaterMark);
       }
+      if (options.onlyConnected) this.#socket.setInt(IMMEDIATE, 1);
       // A peer whose machine is gone says nothing, and the system would try for a quarter of an hour.
       this.#socket.setInt(TCP_MAXRT, UNACKNOWLEDGED_MS);
       this.#socket.setInt(CONNECT_TIMEOUT, CONNECT_MS);
@@ -97,7 +104,8 @@ export class PushSocket implements Disposable {
   /**
    * Hands a message to libzmq, which copies it. Does not wait.
    *
-   * @returns `"dropped"` if libzmq has no room for it; with `conflate` it always has.
+   * @returns `"dropped"` if libzmq has no room for it, or with `onlyConnected` no connection; with
+   *   `conflate` it always has.
    * @throws {TypeError} If the socket is closed.
    * @throws {ZmqError} If libzmq fails otherwise.
    */

@@ -6,7 +6,11 @@ import { ShmLoadSnapshotReader } from "../../src/slotfile/reader.ts";
 import { PushSocket } from "../../src/zmq/socket.ts";
 import { Collector, holdings, payloadOf, returnTo } from "../support/collector.ts";
 import { SlotPath } from "../support/slot_path.ts";
+import { sleep } from "../support/wait.ts";
 import { headerBytes, slotFileBytes } from "../support/slot_bytes.ts";
+
+/** The collector looks after its file once in each tick of the kernel's coarse clock. */
+const TICK_MS = 20;
 
 for (const mode of ["exclusive", "shared"] as const) {
   Deno.test(`while another process holds the file's ${mode} lock, draining goes on`, async () => {
@@ -75,6 +79,7 @@ Deno.test("a slot file that was removed is there again with the next snapshot", 
   push.send(payloadOf(1, 1));
   await collector.shows(1, 1);
   file.unlink();
+  await sleep(TICK_MS);
   push.send(payloadOf(0, 2));
   await collector.shows(0, 2);
   assert.equal(file.exists(), true);
@@ -93,6 +98,7 @@ Deno.test("a slot file that was cut short is whole again with the next snapshot"
     push.send(payloadOf(1, round));
     await collector.shows(1, round);
     collector.file.truncate(byteLength);
+    await sleep(TICK_MS);
     push.send(payloadOf(1, 100 + round));
     await collector.shows(1, 100 + round);
     assert.equal(collector.file.bytes().length, 12 + 2 * 16_384);
@@ -107,6 +113,7 @@ Deno.test("a file of another group in its place is replaced, not changed", async
   await collector.shows(0, 1);
   file.replace(slotFileBytes({ slots: [null, null, null] }));
   using stranger = new ShmLoadSnapshotReader(file.path);
+  await sleep(TICK_MS);
   push.send(payloadOf(0, 2));
   await collector.shows(0, 2);
   assert.deepEqual(file.bytes().subarray(0, 12), headerBytes({ dpSize: 2 }));
@@ -120,6 +127,7 @@ Deno.test("while the path cannot be restored draining goes on, and the fault is 
   push.send(payloadOf(0, 1));
   await collector.shows(0, 1);
   file.replace(new TextEncoder().encode("not a slot file, and not ours to overwrite"));
+  await sleep(TICK_MS);
   push.send(payloadOf(0, 2));
   await collector.counts("fileFaults", 3);
   push.send(payloadOf(0, 3));

@@ -10,6 +10,7 @@ import { SnapshotEncoder } from "../../src/snapshot/encoder.ts";
 import { CORE_FIELDS, SECTIONS } from "../../src/snapshot/fields.ts";
 import { PAYLOAD_AT } from "../../src/snapshot/image.ts";
 import { createLoadSnapshot, type LoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
+import { RawMsgpack } from "../../src/snapshot/raw_msgpack.ts";
 import { assertSame } from "../support/same.ts";
 import { aFloat, anInt, aPlainSnapshot, aSnapshot } from "../support/snapshot_arbitraries.ts";
 
@@ -138,6 +139,36 @@ Deno.test("a value goes through every form it can have and back", () => {
     const bytes = encodeWith(encoder, snapshot);
     assert.deepEqual(bytes, encodeLoadSnapshot(snapshot), `${count}`);
     assert.equal(decodeLoadSnapshot(bytes).queues?.waiting, count + 0);
+  }
+});
+
+Deno.test("the least change of a value is written", () => {
+  const encoder = new SnapshotEncoder();
+  const base = createLoadSnapshot({ timestamp: 1_764_547_200.5, memory: {}, queues: {} });
+  for (const bit of [1, 2, 2 ** 20, 2 ** 31]) {
+    for (const value of [2 ** 40, 2 ** 52 + 1, 2 ** 53 - 1 - bit, -(2 ** 33)]) {
+      for (const number of [value, value + bit, value]) {
+        const snapshot: LoadSnapshot = {
+          ...base,
+          timestamp: base.timestamp + bit * 2 ** -22,
+          numUsedTokens: number,
+          memory: { ...base.memory!, weightGb: number },
+          queues: { ...base.queues!, waiting: number },
+        };
+        assert.deepEqual(encodeWith(encoder, snapshot), encodeLoadSnapshot(snapshot));
+      }
+    }
+  }
+});
+
+Deno.test("elements that no release knows appear, change and vanish again", () => {
+  for (const { name } of SECTIONS) {
+    const encoder = new SnapshotEncoder();
+    const tails = [null, [RawMsgpack.from(1)], [RawMsgpack.from(2)], null, [], null];
+    for (const extra of tails) {
+      const snapshot = createLoadSnapshot({ [name]: { extra } });
+      assert.deepEqual(encodeWith(encoder, snapshot), encodeLoadSnapshot(snapshot), name);
+    }
   }
 });
 

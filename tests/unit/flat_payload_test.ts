@@ -142,6 +142,13 @@ Deno.test("flat values are checked as strictly as nested ones", () => {
   }
 });
 
+Deno.test("a whole number in an int field may not come as a float", () => {
+  for (const value of [msgpack.float(1), msgpack.float32(1)]) {
+    const bytes = msgpack.payload({ has_lora: msgpack.int(1), lora_slots_used: value });
+    assert.throws(() => decodeLoadSnapshot(bytes), /expected int in lora_slots_used, found float/);
+  }
+});
+
 Deno.test("a float that is a whole number may come as an int", () => {
   assert.equal(decode({ has_memory: 1, memory_weight_gb: 15 }).memory?.weightGb, 15);
 });
@@ -161,6 +168,7 @@ Deno.test("other unknown keys stay beside the sections", () => {
   const snapshot = decode({ ...WHOLE, fork_key: 7, ["__proto__"]: 8 });
   assert.deepEqual(Object.keys(snapshot.extra ?? {}).sort(), ["__proto__", "fork_key"]);
   assert.equal(snapshot.extra?.["fork_key"]?.value(), 7);
+  assert.equal(Object.getPrototypeOf(snapshot.extra), null);
   assert.deepEqual({ ...snapshot, extra: null }, EXPECTED);
 });
 
