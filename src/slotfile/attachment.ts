@@ -42,10 +42,11 @@ export class Attachment {
   readonly #lock: FileLock;
   readonly #headerWords: Int32Array;
   readonly #expectedWords: Int32Array;
+  // Arrays of a batch, used again for each: emptying one would have it allocated anew.
   readonly #changed: Slot[] = [];
   readonly #copies: Scratch[] = [];
-  // Of the changed slots, those that did not hold still.
-  readonly #restless: number[] = [];
+  // By changed slot: 1 if it did not hold still.
+  readonly #isRestless: Uint8Array = new Uint8Array(BATCH);
   readonly #readsUnlocked: boolean;
 
   private constructor(
@@ -105,13 +106,13 @@ export class Attachment {
   refresh(first: number, last: number, nowMs: number): Refresh {
     if (!this.#headerHolds()) return this.#checkHeader();
     let result: Refresh = "unchanged";
-    const changed = this.#changed;
+    let count = 0;
     for (let dpRank = first; dpRank < last; dpRank++) {
       const slot = this.slots[dpRank]!;
-      if (!this.#mapping.guarded || slot.hasChanged(this.#libc)) changed.push(slot);
-      if (changed.length < BATCH && (changed.length === 0 || dpRank + 1 < last)) continue;
-      const read = this.#readChanged(nowMs);
-      changed.length = 0;
+      if (!this.#mapping.guarded || slot.hasChanged(this.#libc)) this.#changed[count++] = slot;
+      if (count < BATCH && (count === 0 || dpRank + 1 < last)) continue;
+      const read = this.#readChanged(count, nowMs);
+      count = 0;
       if (read === "gone") return read;
       if (result !== "locked") result = read;
     }
@@ -131,23 +132,23 @@ export class Attachment {
     this.#libc.close(this.#fd);
   }
 
-  #readChanged(nowMs: number): Refresh {
-    const changed = this.#changed;
-    const restless = this.#restless;
-    restless.length = 0;
-    for (let n = 0; n < changed.length; n++) {
+  /** Reads the first `count` of the changed slots. */
+  #readChanged(count: number, nowMs: number): Refresh {
+    let restless = 0;
+    for (let n = 0; n < count; n++) {
       const copy = this.#copies[n] ??= new Scratch();
-      if (!this.#readsUnlocked || !changed[n]!.copyIfStill(this.#libc, copy)) restless.push(n);
+      const isStill = this.#readsUnlocked && this.#changed[n]!.copyIfStill(this.#libc, copy);
+      this.#isRestless[n] = isStill ? 0 : 1;
+      if (!isStill) restless++;
     }
-    const locked = restless.length === 0 ? "read" : this.#copyLocked();
+    const locked = restless === 0 ? "read" : this.#copyLocked(count);
     if (locked === "gone" || this.#mapping.torn) return "gone";
     // What a file has lost reads as zeros, and those may mean something. The length is asked for
     // after copying, and only for copies that end in a zero: the call costs as much as the rest.
-    const isDoubtful = changed.some((slot, n) => slot.mayBeCutOff(this.#copies[n]!.image));
-    if (isDoubtful && !this.isWhole()) return "gone";
-    for (let n = 0; n < changed.length; n++) {
-      if (locked === "locked" && restless.includes(n)) continue;
-      const slot = changed[n]!;
+    if (this.#isDoubtful(count) && !this.isWhole()) return "gone";
+    for (let n = 0; n < count; n++) {
+      if (locked === "locked" && this.#isRestless[n] === 1) continue;
+      const slot = this.#changed[n]!;
       const { image, at } = this.#copies[n]!;
       // Without a guard every slot is copied, changed or not.
       if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, at)) continue;
@@ -156,14 +157,23 @@ export class Attachment {
     return locked;
   }
 
+  #isDoubtful(count: number): boolean {
+    for (let n = 0; n < count; n++) {
+      if (this.#changed[n]!.mayBeCutOff(this.#copies[n]!.image)) return true;
+    }
+    return false;
+  }
+
   /** Copies the slots that did not hold still, under the lock. */
-  #copyLocked(): Refresh {
+  #copyLocked(count: number): Refresh {
     if (!this.#lock.take()) return "locked";
     this.locks++;
     try {
       // A writer that makes the file anew holds the lock until all of the header stands.
       if (!this.#headerHolds() || (!this.#mapping.guarded && !this.isWhole())) return "gone";
-      for (const n of this.#restless) this.#changed[n]!.copy(this.#libc, this.#copies[n]!);
+      for (let n = 0; n < count; n++) {
+        if (this.#isRestless[n] === 1) this.#changed[n]!.copy(this.#libc, this.#copies[n]!);
+      }
       return "read";
     } finally {
       this.#lock.release();

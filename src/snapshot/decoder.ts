@@ -119,7 +119,7 @@ export class SnapshotDecoder {
 
   /** Takes a payload over if it differs from the last one in values only; -1 if it does not. */
   #takeValues(incoming: Image, end: number): number {
-    if (!this.#valid || end !== this.#end || this.#shape.hasExtra) return -1;
+    if (!this.#valid || end !== this.#end) return -1;
     if (!this.#masked) this.#makeMask();
     const mask = this.#mask;
     const owners = this.#owners;

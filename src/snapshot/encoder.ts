@@ -1,11 +1,12 @@
 /** From snapshots to bytes, for one rank: where only values changed, only values are written. */
 
+import { SnapshotDecodeError } from "../errors.ts";
 import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
 import { ENCODED_KEYS, keyNumber } from "./keys.ts";
 import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
-import { placeOf } from "./shape.ts";
+import { placeOf, skipValue } from "./shape.ts";
 import {
   ABSENT,
   FIXINT,
@@ -33,7 +34,6 @@ const SECTION_BIT = Uint8Array.from(
 );
 const HALF = 2 ** 32;
 const UTF8 = new TextEncoder();
-const NIL = 0xc0;
 const FLOAT64_TAG = TAG[FLOAT64]!;
 
 /**
@@ -67,7 +67,7 @@ export class SnapshotEncoder {
    * @param snapshot The snapshot.
    * @returns Where the payload ends in the image.
    * @throws {TypeError} If a field has the wrong type.
-   * @throws {RangeError} If an integer field is no integer, or beyond 2^53.
+   * @throws {RangeError} If an integer field is no integer or beyond 2^53, or an extra is none.
    */
   encode(snapshot: LoadSnapshot): number {
     const sections = this.#gather(snapshot);
@@ -320,7 +320,10 @@ export class SnapshotEncoder {
   }
 
   #raw(raw: RawMsgpack): void {
-    this.#bytes(raw.bytes.length === 0 ? Uint8Array.of(NIL) : raw.bytes);
+    if (!isOneValue(raw.bytes)) {
+      throw new RangeError("Cannot encode load snapshot: a raw value is not one MessagePack value");
+    }
+    this.#bytes(raw.bytes);
   }
 
   #bytes(bytes: Uint8Array): void {
@@ -347,6 +350,16 @@ function hasTail(snapshot: LoadSnapshot): boolean {
     (snapshot.lora !== null && snapshot.lora.extra !== null) ||
     (snapshot.disaggregation !== null && snapshot.disaggregation.extra !== null) ||
     (snapshot.queues !== null && snapshot.queues.extra !== null);
+}
+
+function isOneValue(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  try {
+    return skipValue(view, 0, bytes.length, 0) === bytes.length;
+  } catch (error) {
+    if (error instanceof SnapshotDecodeError) return false;
+    throw error;
+  }
 }
 
 function number(value: number): number {

@@ -58,7 +58,7 @@ export class Shape {
   mode = "null";
   /** The keys that the table does not know. */
   extra: Record<string, RawMsgpack> | null = null;
-  /** Whether something stands in the payload that has neither a fixed place nor a fixed form. */
+  /** Whether the payload has something that the table does not know. */
   hasExtra = false;
 
   #bytes: Uint8Array = new Uint8Array(0);

@@ -157,3 +157,13 @@ Deno.test("a raw value can be made and asked for", () => {
   assert.equal(new RawMsgpack(msgpack.int(2n ** 53n - 1n)).value(), 2 ** 53 - 1);
   assert.equal(new RawMsgpack(msgpack.int(-(2n ** 63n))).value(), -(2n ** 63n));
 });
+
+Deno.test("a raw value that is not one value is refused when it is encoded", () => {
+  for (const bytes of [[], [0xc1], [0x01, 0x02], [0x92, 0x01], [0xa5, 0x61]]) {
+    const extra = { key: new RawMsgpack(Uint8Array.from(bytes)) };
+    assert.throws(() => encodeLoadSnapshot(createLoadSnapshot({ extra })), {
+      name: "RangeError",
+      message: /not one MessagePack value/,
+    });
+  }
+});
