@@ -1,5 +1,6 @@
 /** A reader's hold on one slot file: descriptor, mapping, lock, and a slot for each rank. */
 
+import { ShapeCache } from "../snapshot/shape_cache.ts";
 import { FileLock } from "./lock.ts";
 import { type Header, HEADER_SIZE, headerWords, VERSION } from "./layout.ts";
 import { type Libc, O_RDONLY, SEEK_END } from "./libc.ts";
@@ -68,9 +69,10 @@ export class Attachment {
     this.#readsUnlocked = STORES_ARE_ORDERED && this.#mapping.guarded && header.version === VERSION;
     this.#headerWords = new Int32Array(this.#mapping.view(0, HEADER_SIZE));
     this.#expectedWords = headerWords(header);
+    const shapes = new ShapeCache();
     this.slots = Array.from(
       { length: header.dpSize },
-      (_, dpRank) => new Slot(this.#mapping.base, dpRank, header),
+      (_, dpRank) => new Slot(this.#mapping.base, dpRank, header, shapes),
     );
   }
 

@@ -5,6 +5,7 @@ import { SnapshotDecoder } from "../snapshot/decoder.ts";
 import { decodeFixedLayout, FIXED_PAYLOAD_SIZE } from "../snapshot/fixed_layout.ts";
 import { createImage, type Image } from "../snapshot/image.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
+import type { ShapeCache } from "../snapshot/shape_cache.ts";
 import { FIXED_VERSION, type Header, HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
 
@@ -44,11 +45,11 @@ export class Slot {
   #guess = 0;
   #guessLength = 0n;
 
-  constructor(base: bigint, dpRank: number, header: Header) {
+  constructor(base: bigint, dpRank: number, header: Header, shapes: ShapeCache) {
     this.#start = base + BigInt(HEADER_SIZE + dpRank * header.slotSize);
     this.#slotSize = header.slotSize;
     this.#isFixed = header.version === FIXED_VERSION;
-    this.#codec = this.#isFixed ? new FixedCodec() : new PayloadCodec();
+    this.#codec = this.#isFixed ? new FixedCodec() : new PayloadCodec(shapes);
     this.#guessBytes(FIRST_GUESS);
   }
 
@@ -190,9 +191,14 @@ const EMPTY: Image = createImage(LENGTH_SIZE);
 
 /** Version 2: a length, then MessagePack. A rank that never published costs no buffers. */
 class PayloadCodec implements SlotCodec {
+  readonly #shapes: ShapeCache;
   #decoder: SnapshotDecoder | null = null;
   // The image if only a length was seen: the slot is empty, or its length cannot be.
   #lengthOnly: Image | null = EMPTY;
+
+  constructor(shapes: ShapeCache) {
+    this.#shapes = shapes;
+  }
 
   get image(): Image {
     return this.#lengthOnly ?? this.#decoder!.image;
@@ -205,7 +211,7 @@ class PayloadCodec implements SlotCodec {
   decode(incoming: Image, end: number): LoadSnapshot | null {
     if (end > LENGTH_SIZE) {
       this.#lengthOnly = null;
-      this.#decoder ??= new SnapshotDecoder();
+      this.#decoder ??= new SnapshotDecoder(this.#shapes);
       return this.#decoder.decode(incoming, end);
     }
     const length = incoming.view.getUint32(0, true);

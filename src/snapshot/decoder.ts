@@ -12,7 +12,8 @@ import type {
   QueueMetrics,
   SpeculativeMetrics,
 } from "./load_snapshot.ts";
-import { Shape } from "./shape.ts";
+import type { Shape } from "./shape.ts";
+import { ShapeCache } from "./shape_cache.ts";
 import {
   ABSENT,
   FIXINT,
@@ -28,13 +29,11 @@ import {
   UINT64,
   UINT64_AS_FLOAT,
   UINT8,
-  WIDTH,
 } from "./wire.ts";
 
 const DP_RANK = VALUES.findIndex((field) => field.wire === "dp_rank");
 const HALF = 2 ** 32;
 const FIRST_CAPACITY = 1024;
-const CORE = 1;
 const ALL = 0x3f;
 
 /**
@@ -45,16 +44,19 @@ const ALL = 0x3f;
  * sections in which nothing changed are the same objects as before.
  */
 export class SnapshotDecoder {
+  readonly #shapes: ShapeCache;
   #image: Image = createImage(FIRST_CAPACITY);
-  readonly #shape: Shape = new Shape();
-  // By word of the image: a bit is 1 where a payload of the same shape must not differ.
-  #mask: Int32Array = new Int32Array(0);
-  // By word of the image: whose values stand there, as bits; see #owner.
-  #owners: Uint8Array = new Uint8Array(0);
-  #masked = false;
-  #valid = false;
+  // The shape of the image, or `null` where its payload is not a load snapshot.
+  #shape: Shape | null = null;
   #end = 0;
   #last: LoadSnapshot | null = null;
+
+  /**
+   * @param shapes Shapes to share with the decoders of other ranks.
+   */
+  constructor(shapes: ShapeCache = new ShapeCache()) {
+    this.#shapes = shapes;
+  }
 
   /** The image that was decoded last, also when decoding failed. */
   get image(): Image {
@@ -76,11 +78,13 @@ export class SnapshotDecoder {
    */
   decode(incoming: Image, end: number): LoadSnapshot {
     const changed = this.#take(incoming, end);
-    const snapshot = this.#build(changed, this.#last);
+    const shape = this.#shape!;
+    const last = this.#last;
+    this.#last = null;
+    const snapshot = this.#build(shape, last === null ? ALL : changed, last);
     this.#last = snapshot;
-    this.#valid = true;
-    return this.#shape.extra !== null && hasFlatSections(this.#shape.extra)
-      ? liftFlatSections(snapshot, this.#shape.extra)
+    return shape.extra !== null && hasFlatSections(shape.extra)
+      ? liftFlatSections(snapshot, shape.extra)
       : snapshot;
   }
 
@@ -94,41 +98,41 @@ export class SnapshotDecoder {
    */
   check(incoming: Image, end: number): number {
     this.#take(incoming, end);
+    const shape = this.#shape!;
     this.#last = null;
-    for (const place of this.#shape.places) {
-      if ((place & 15) === UINT64 || (place & 15) === INT64) this.#read(place);
+    for (let v = 0; v < shape.places.length; v++) {
+      const form = shape.places[v]! & 15;
+      if (form === UINT64 || form === INT64) this.#read(shape.places[v]!);
     }
-    if (this.#shape.extra !== null && hasFlatSections(this.#shape.extra)) {
-      liftFlatSections(this.#build(ALL, null), this.#shape.extra);
+    if (shape.extra !== null && hasFlatSections(shape.extra)) {
+      liftFlatSections(this.#build(shape, ALL, null), shape.extra);
     }
-    this.#valid = true;
-    return this.#read(this.#shape.places[DP_RANK]!);
+    return this.#read(shape.places[DP_RANK]!);
   }
 
   /** Takes a payload over; returns whose values changed, as bits. */
   #take(incoming: Image, end: number): number {
-    const changed = this.#takeValues(incoming, end);
-    if (changed >= 0) return changed;
-    this.#valid = this.#masked = false;
+    const shape = this.#shape;
+    if (shape !== null && end === this.#end) {
+      const changed = this.#takeValues(incoming, shape);
+      if (changed >= 0) return changed;
+    }
+    this.#shape = this.#last = null;
     if (this.#image.bytes.length < end) this.#image = createImage(end * 2);
-    this.#image.bytes.set(incoming.bytes.subarray(0, end));
+    const next = incoming.words;
+    const last = this.#image.words;
+    for (let w = 0, count = (end + 3) >> 2; w < count; w++) last[w] = next[w]!;
     this.#end = end;
-    this.#shape.scan(this.#image.payload, this.#image.payloadView, end - PAYLOAD_AT);
+    this.#shape = this.#shapes.find(this.#image, end);
     return ALL;
   }
 
-  /** Takes a payload over if it differs from the last one in values only; -1 if it does not. */
-  #takeValues(incoming: Image, end: number): number {
-    if (!this.#valid || end !== this.#end) return -1;
-    if (!this.#masked) this.#makeMask();
-    const mask = this.#mask;
-    const owners = this.#owners;
+  /** Takes a payload over if it has the shape of the last one; -1 if it does not. */
+  #takeValues(incoming: Image, { mask, owners }: Shape): number {
     const next = incoming.words;
     const last = this.#image.words;
-    const count = (end + 3) >> 2;
     let changed = 0;
-    this.#valid = false;
-    for (let w = PAYLOAD_AT >> 2; w < count; w++) {
+    for (let w = PAYLOAD_AT >> 2; w < mask.length; w++) {
       const difference = next[w]! ^ last[w]!;
       if (difference === 0) continue;
       if ((difference & mask[w]!) !== 0) return -1;
@@ -136,37 +140,6 @@ export class SnapshotDecoder {
       changed |= owners[w]!;
     }
     return changed;
-  }
-
-  #makeMask(): void {
-    const { places, momentPlaces } = this.#shape;
-    const wordCount = this.#image.words.length;
-    if (this.#mask.length !== wordCount) {
-      this.#mask = new Int32Array(wordCount);
-      this.#owners = new Uint8Array(wordCount);
-    }
-    const bytes = new Uint8Array(this.#mask.buffer);
-    bytes.fill(0);
-    bytes.fill(0xff, PAYLOAD_AT, this.#end);
-    this.#owners.fill(0);
-    places.forEach((place, value) => this.#unmask(bytes, place, ownerOf(value)));
-    for (const place of momentPlaces) this.#unmask(bytes, place, CORE);
-    this.#masked = true;
-  }
-
-  #unmask(mask: Uint8Array, place: number, owner: number): void {
-    const form = place & 15;
-    const at = PAYLOAD_AT + (place >> 4);
-    if (form === ABSENT) return;
-    const next = at + WIDTH[form]!;
-    if (form !== FIXINT) mask.fill(0, at, next);
-    // A fixint is its own tag: its highest bits must stay, three of them if it is negative.
-    else mask[at] = this.#image.bytes[at]! < 0x80 ? 0x80 : 0xe0;
-    for (let w = at >> 2; w <= (next - 1) >> 2; w++) this.#owners[w]! |= owner;
-  }
-
-  #value(value: number): number {
-    return this.#read(this.#shape.places[value]!);
   }
 
   #read(place: number): number {
@@ -206,120 +179,118 @@ export class SnapshotDecoder {
   }
 
   /** Makes the snapshot; what did not change is taken from the last one. */
-  #build(changed: number, last: LoadSnapshot | null): LoadSnapshot {
-    if (last === null) changed = ALL;
+  #build(shape: Shape, changed: number, last: LoadSnapshot | null): LoadSnapshot {
+    const { places, sections } = shape;
     let v = 0;
     return {
-      timestamp: this.#value(v++),
-      dpRank: this.#value(v++),
-      numRunningReqs: this.#value(v++),
-      numWaitingReqs: this.#value(v++),
-      numWaitingUncachedTokens: this.#value(v++),
-      numUsedTokens: this.#value(v++),
-      numTotalTokens: this.#value(v++),
-      numActiveTokens: this.#value(v++),
-      numPreallocReadyTokens: this.#value(v++),
-      maxTotalNumTokens: this.#value(v++),
-      maxRunningRequests: this.#value(v++),
-      tokenUsage: this.#value(v++),
-      genThroughput: this.#value(v++),
-      cacheHitRate: this.#value(v++),
-      utilization: this.#value(v++),
-      totalPrefillUncachedTokens: this.#value(v++),
-      totalPrefillBusyUs: this.#value(v++),
-      decodeMoments: this.#shape.hasMoments ? this.#moments() : null,
-      memory: (changed & 2) === 0 ? last!.memory : this.#has(0) ? this.#memory() : null,
+      timestamp: this.#read(places[v++]!),
+      dpRank: this.#read(places[v++]!),
+      numRunningReqs: this.#read(places[v++]!),
+      numWaitingReqs: this.#read(places[v++]!),
+      numWaitingUncachedTokens: this.#read(places[v++]!),
+      numUsedTokens: this.#read(places[v++]!),
+      numTotalTokens: this.#read(places[v++]!),
+      numActiveTokens: this.#read(places[v++]!),
+      numPreallocReadyTokens: this.#read(places[v++]!),
+      maxTotalNumTokens: this.#read(places[v++]!),
+      maxRunningRequests: this.#read(places[v++]!),
+      tokenUsage: this.#read(places[v++]!),
+      genThroughput: this.#read(places[v++]!),
+      cacheHitRate: this.#read(places[v++]!),
+      utilization: this.#read(places[v++]!),
+      totalPrefillUncachedTokens: this.#read(places[v++]!),
+      totalPrefillBusyUs: this.#read(places[v++]!),
+      decodeMoments: this.#moments(shape),
+      memory: (changed & 2) === 0
+        ? last!.memory
+        : (sections & 1) !== 0
+        ? this.#memory(shape)
+        : null,
       speculative: (changed & 4) === 0
         ? last!.speculative
-        : this.#has(1)
-        ? this.#speculative()
+        : (sections & 2) !== 0
+        ? this.#speculative(shape)
         : null,
-      lora: (changed & 8) === 0 ? last!.lora : this.#has(2) ? this.#lora() : null,
+      lora: (changed & 8) === 0 ? last!.lora : (sections & 4) !== 0 ? this.#lora(shape) : null,
       disaggregation: (changed & 16) === 0
         ? last!.disaggregation
-        : this.#has(3)
-        ? this.#disaggregation()
+        : (sections & 8) !== 0
+        ? this.#disaggregation(shape)
         : null,
-      queues: (changed & 32) === 0 ? last!.queues : this.#has(4) ? this.#queues() : null,
-      extra: this.#shape.extra,
+      queues: (changed & 32) === 0
+        ? last!.queues
+        : (sections & 16) !== 0
+        ? this.#queues(shape)
+        : null,
+      extra: shape.extra,
     };
   }
 
-  #has(section: number): boolean {
-    return (this.#shape.sections & (1 << section)) !== 0;
+  #moments({ momentPlaces }: Shape): number[] | null {
+    return momentPlaces === null ? null : momentPlaces.map((place) => this.#read(place));
   }
 
-  #moments(): number[] {
-    return this.#shape.momentPlaces.map((place) => this.#read(place));
-  }
-
-  #memory(): MemoryMetrics {
+  #memory({ places, sectionExtra, missing }: Shape): MemoryMetrics {
     let v = SECTION_START[0]!;
     return {
-      weightGb: this.#value(v++),
-      kvCacheGb: this.#value(v++),
-      graphGb: this.#value(v++),
-      tokenCapacity: this.#value(v++),
-      extra: this.#shape.sectionExtra[0]!,
-      missing: this.#shape.missing[0]!,
+      weightGb: this.#read(places[v++]!),
+      kvCacheGb: this.#read(places[v++]!),
+      graphGb: this.#read(places[v++]!),
+      tokenCapacity: this.#read(places[v++]!),
+      extra: sectionExtra[0]!,
+      missing: missing[0]!,
     };
   }
 
-  #speculative(): SpeculativeMetrics {
+  #speculative({ places, sectionExtra, missing }: Shape): SpeculativeMetrics {
     let v = SECTION_START[1]!;
     return {
-      acceptLength: this.#value(v++),
-      acceptRate: this.#value(v++),
-      extra: this.#shape.sectionExtra[1]!,
-      missing: this.#shape.missing[1]!,
+      acceptLength: this.#read(places[v++]!),
+      acceptRate: this.#read(places[v++]!),
+      extra: sectionExtra[1]!,
+      missing: missing[1]!,
     };
   }
 
-  #lora(): LoRAMetrics {
+  #lora({ places, sectionExtra, missing }: Shape): LoRAMetrics {
     let v = SECTION_START[2]!;
     return {
-      slotsUsed: this.#value(v++),
-      slotsTotal: this.#value(v++),
-      utilization: this.#value(v++),
-      extra: this.#shape.sectionExtra[2]!,
-      missing: this.#shape.missing[2]!,
+      slotsUsed: this.#read(places[v++]!),
+      slotsTotal: this.#read(places[v++]!),
+      utilization: this.#read(places[v++]!),
+      extra: sectionExtra[2]!,
+      missing: missing[2]!,
     };
   }
 
-  #disaggregation(): DisaggregationMetrics {
+  #disaggregation({ places, sectionExtra, missing, mode }: Shape): DisaggregationMetrics {
     let v = SECTION_START[3]! + 1; // The first is the mode, a string.
     return {
-      mode: this.#shape.mode,
-      prefillBootstrapQueueReqs: this.#value(v++),
-      prefillInflightQueueReqs: this.#value(v++),
-      decodePreallocQueueReqs: this.#value(v++),
-      decodeTransferQueueReqs: this.#value(v++),
-      decodeRetractedQueueReqs: this.#value(v++),
-      kvTransferSpeedGbS: this.#value(v++),
-      kvTransferLatencyMs: this.#value(v++),
-      extra: this.#shape.sectionExtra[3]!,
-      missing: this.#shape.missing[3]!,
+      mode,
+      prefillBootstrapQueueReqs: this.#read(places[v++]!),
+      prefillInflightQueueReqs: this.#read(places[v++]!),
+      decodePreallocQueueReqs: this.#read(places[v++]!),
+      decodeTransferQueueReqs: this.#read(places[v++]!),
+      decodeRetractedQueueReqs: this.#read(places[v++]!),
+      kvTransferSpeedGbS: this.#read(places[v++]!),
+      kvTransferLatencyMs: this.#read(places[v++]!),
+      extra: sectionExtra[3]!,
+      missing: missing[3]!,
     };
   }
 
-  #queues(): QueueMetrics {
+  #queues({ places, sectionExtra, missing }: Shape): QueueMetrics {
     let v = SECTION_START[4]!;
     return {
-      waiting: this.#value(v++),
-      grammar: this.#value(v++),
-      paused: this.#value(v++),
-      retracted: this.#value(v++),
-      preallocReady: this.#value(v++),
-      extra: this.#shape.sectionExtra[4]!,
-      missing: this.#shape.missing[4]!,
+      waiting: this.#read(places[v++]!),
+      grammar: this.#read(places[v++]!),
+      paused: this.#read(places[v++]!),
+      retracted: this.#read(places[v++]!),
+      preallocReady: this.#read(places[v++]!),
+      extra: sectionExtra[4]!,
+      missing: missing[4]!,
     };
   }
-}
-
-/** Whose value it is: bit 0 for the core, then a bit for each section. */
-function ownerOf(value: number): number {
-  const section = SECTION_START.findLastIndex((start) => value >= start);
-  return section < 0 ? CORE : 2 << section;
 }
 
 /** Refuses an integer that a number cannot hold. */

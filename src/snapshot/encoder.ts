@@ -6,7 +6,8 @@ import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
 import { ENCODED_KEYS, keyNumber } from "./keys.ts";
 import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
-import { placeOf, skipValue } from "./shape.ts";
+import { placeOf } from "./shape.ts";
+import { skipValue } from "./skip_value.ts";
 import {
   ABSENT,
   FIXINT,

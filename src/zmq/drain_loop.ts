@@ -38,8 +38,6 @@ const BATCH = 512;
 // For `poll`: so long nothing must arrive, and so long to wait for that at most.
 const SETTLE_MS = 2;
 const SETTLE_LIMIT_MS = 50;
-// Payloads of one length mostly have one shape, so checkers are kept by length.
-const CHECKERS = 64;
 
 /** One rank's newest snapshot, from its arrival until it is published. */
 class Newest implements PendingPayload {
@@ -73,7 +71,7 @@ export class DrainLoop {
   readonly #incoming: Image;
   readonly #incomingAt: bigint;
   readonly #buffer: Uint8Array<ArrayBuffer>;
-  readonly #checkers: (SnapshotDecoder | undefined)[] = [];
+  readonly #checker: SnapshotDecoder = new SnapshotDecoder();
   #nowMs = 0;
 
   constructor(
@@ -132,10 +130,9 @@ export class DrainLoop {
   }
 
   #check(length: number): void {
-    const checker = this.#checkers[length % CHECKERS] ??= new SnapshotDecoder();
     let dpRank: number;
     try {
-      dpRank = checker.check(this.#incoming, PAYLOAD_AT + length);
+      dpRank = this.#checker.check(this.#incoming, PAYLOAD_AT + length);
     } catch (error) {
       if (!(error instanceof SnapshotDecodeError)) throw error;
       return this.#control.count("refusedSchema");

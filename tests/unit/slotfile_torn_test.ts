@@ -42,6 +42,24 @@ Deno.test("a rank of which half was lost gives its last snapshot, not a torn one
   assert.equal(reader.health()[1]?.state, "stale");
 });
 
+Deno.test("a file that is cut off at any byte of a slot gives its last snapshot", () => {
+  using file = new SlotPath();
+  const bytes = straddling(SPEED);
+  const start = PAGE - 64;
+  assert(bytes.length > start + 100);
+  for (let length = start; length < start + 100; length++) {
+    file.put(bytes);
+    using reader = new ShmLoadSnapshotReader(file.path);
+    const loads = reader.readAll();
+    assert.equal(loads.length, 2);
+    file.truncate(length);
+    for (let n = 0; n < 3; n++) {
+      assert.equal(reader.read(1), loads[1], `cut off at ${length}`);
+      assert.deepEqual(reader.readAll(), loads);
+    }
+  }
+});
+
 Deno.test("a file that is cut off and grows again with the same header is read again", async () => {
   for (const length of [0, 12, PAGE, 3 * PAGE, 16_396]) {
     using file = new SlotPath();
