@@ -14,6 +14,11 @@ const STORES_ARE_ORDERED = Deno.build.arch === "x86_64";
 // So many slots are copied under one lock; a lock is held for microseconds, never longer.
 const BATCH = 64;
 
+// Marks of a slot: copied without the lock; it did not hold still; what was copied is no snapshot.
+const STILL = 0;
+const RESTLESS = 1;
+const CORRUPT = 2;
+
 /** What a refresh came to. */
 export type Refresh =
   /** The slots are as they were seen last. */
@@ -46,8 +51,8 @@ export class Attachment {
   // Arrays of a batch, used again for each: emptying one would have it allocated anew.
   readonly #changed: Slot[] = [];
   readonly #copies: Scratch[] = [];
-  // By changed slot: 1 if it did not hold still.
-  readonly #isRestless: Uint8Array = new Uint8Array(BATCH);
+  // How each of the changed slots was copied.
+  readonly #marks: Uint8Array = new Uint8Array(BATCH);
   readonly #readsUnlocked: boolean;
 
   private constructor(
@@ -140,23 +145,54 @@ export class Attachment {
     for (let n = 0; n < count; n++) {
       const copy = this.#copies[n] ??= new Scratch();
       const isStill = this.#readsUnlocked && this.#changed[n]!.copyIfStill(this.#libc, copy);
-      this.#isRestless[n] = isStill ? 0 : 1;
+      this.#marks[n] = isStill ? STILL : RESTLESS;
       if (!isStill) restless++;
     }
-    const locked = restless === 0 ? "read" : this.#copyLocked(count);
+    const locked = restless === 0 ? "read" : this.#copyLocked(count, RESTLESS);
     if (locked === "gone" || this.#mapping.torn) return "gone";
     // What a file has lost reads as zeros, and those may mean something. The length is asked for
     // after copying, and only for copies that end in a zero: the call costs as much as the rest.
     if (this.#isDoubtful(count) && !this.isWhole()) return "gone";
+    const corrupt = this.#accept(count, locked === "locked" ? RESTLESS : CORRUPT, nowMs);
+    return corrupt === 0 ? locked : this.#confirm(count, nowMs);
+  }
+
+  /**
+   * Takes over what was copied; returns how many copies made without the lock are corrupt.
+   *
+   * @param except The mark of slots to leave out.
+   */
+  #accept(count: number, except: number, nowMs: number): number {
+    let corrupt = 0;
     for (let n = 0; n < count; n++) {
-      if (locked === "locked" && this.#isRestless[n] === 1) continue;
       const slot = this.#changed[n]!;
       const { image, at } = this.#copies[n]!;
+      if (this.#marks[n] === except) continue;
       // Without a guard every slot is copied, changed or not.
       if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, at)) continue;
       if (slot.accept(image, nowMs)) this.publications++;
+      else if (slot.fault !== null && this.#marks[n] === STILL) {
+        slot.forget();
+        this.#marks[n] = CORRUPT;
+        corrupt++;
+      }
     }
-    return locked;
+    return corrupt;
+  }
+
+  /**
+   * Reads slots again, under the lock, that were found corrupt without it. CPython stores a length
+   * byte by byte: a writer that is stopped in between leaves one that holds still, and is wrong.
+   */
+  #confirm(count: number, nowMs: number): Refresh {
+    const locked = this.#copyLocked(count, CORRUPT);
+    if (locked !== "read") return locked;
+    if (this.#mapping.torn || !this.isWhole()) return "gone";
+    for (let n = 0; n < count; n++) {
+      if (this.#marks[n] !== CORRUPT) continue;
+      if (this.#changed[n]!.accept(this.#copies[n]!.image, nowMs)) this.publications++;
+    }
+    return "read";
   }
 
   #isDoubtful(count: number): boolean {
@@ -166,15 +202,15 @@ export class Attachment {
     return false;
   }
 
-  /** Copies the slots that did not hold still, under the lock. */
-  #copyLocked(count: number): Refresh {
+  /** Copies the slots with a mark, under the lock. */
+  #copyLocked(count: number, mark: number): Refresh {
     if (!this.#lock.take()) return "locked";
     this.locks++;
     try {
       // A writer that makes the file anew holds the lock until all of the header stands.
       if (!this.#headerHolds() || (!this.#mapping.guarded && !this.isWhole())) return "gone";
       for (let n = 0; n < count; n++) {
-        if (this.#isRestless[n] === 1) this.#changed[n]!.copy(this.#libc, this.#copies[n]!);
+        if (this.#marks[n] === mark) this.#changed[n]!.copy(this.#libc, this.#copies[n]!);
       }
       return "read";
     } finally {

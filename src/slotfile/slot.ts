@@ -135,6 +135,12 @@ export class Slot {
     return true;
   }
 
+  /** Takes back what was seen last, so that the next look reads the slot again. */
+  forget(): void {
+    this.fault = null;
+    this.#bytes = null;
+  }
+
   /** Where the bytes that count end; a length that cannot be counts as no payload. */
   #endIn(image: Image): number {
     if (this.#isFixed) return FIXED_PAYLOAD_SIZE;

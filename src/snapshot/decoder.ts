@@ -12,7 +12,7 @@ import type {
   QueueMetrics,
   SpeculativeMetrics,
 } from "./load_snapshot.ts";
-import type { Shape } from "./shape.ts";
+import { maskOf, type Shape } from "./shape.ts";
 import { ShapeCache } from "./shape_cache.ts";
 import {
   ABSENT,
@@ -128,14 +128,15 @@ export class SnapshotDecoder {
   }
 
   /** Takes a payload over if it has the shape of the last one; -1 if it does not. */
-  #takeValues(incoming: Image, { mask, owners }: Shape): number {
+  #takeValues(incoming: Image, shape: Shape): number {
+    const { bits, owners } = maskOf(shape, this.#image, this.#end);
     const next = incoming.words;
     const last = this.#image.words;
     let changed = 0;
-    for (let w = PAYLOAD_AT >> 2; w < mask.length; w++) {
+    for (let w = PAYLOAD_AT >> 2; w < bits.length; w++) {
       const difference = next[w]! ^ last[w]!;
       if (difference === 0) continue;
-      if ((difference & mask[w]!) !== 0) return -1;
+      if ((difference & bits[w]!) !== 0) return -1;
       last[w] = next[w]!;
       changed |= owners[w]!;
     }

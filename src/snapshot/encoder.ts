@@ -3,7 +3,7 @@
 import { SnapshotDecodeError } from "../errors.ts";
 import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
-import { ENCODED_KEYS, keyNumber } from "./keys.ts";
+import { keyNumber, writeKey } from "./keys.ts";
 import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
 import { placeOf } from "./shape.ts";
@@ -54,7 +54,11 @@ export class SnapshotEncoder {
   readonly #writtenWords: Int32Array = new Int32Array(this.#written.buffer);
   readonly #places: Int32Array = new Int32Array(VALUES.length);
   #sections = -1;
-  #mode = "null";
+  // How many decode moments stand in the image, and where the first one does; -1 for none.
+  #momentCount = -1;
+  #momentsAt = 0;
+  #mode = "";
+  #encodedMode: Uint8Array = new Uint8Array(0);
   #patchable = false;
 
   /** The image that was encoded last: four bytes of length, then the payload. */
@@ -72,13 +76,13 @@ export class SnapshotEncoder {
    */
   encode(snapshot: LoadSnapshot): number {
     const sections = this.#gather(snapshot);
-    const plain = snapshot.extra === null && snapshot.decodeMoments === null;
-    if (!(plain && this.#patchable && sections === this.#sections && this.#patch(snapshot))) {
-      this.#patchable = false;
-      this.#write(snapshot, sections);
-      this.#sections = sections;
-      this.#patchable = plain && !hasTail(snapshot);
-    }
+    const hasSamePlaces = this.#patchable && sections === this.#sections &&
+      snapshot.extra === null && momentCount(snapshot) === this.#momentCount;
+    if (hasSamePlaces && this.#patch(snapshot)) return this.#end;
+    this.#patchable = false;
+    this.#write(snapshot, sections);
+    this.#sections = sections;
+    this.#patchable = snapshot.extra === null && !hasTail(snapshot);
     return this.#end;
   }
 
@@ -155,6 +159,7 @@ export class SnapshotEncoder {
       return false;
     }
     if (hasTail(snapshot)) return false;
+    if (snapshot.decodeMoments !== null) this.#patchMoments(snapshot.decodeMoments);
     const next = this.#valueWords;
     const last = this.#writtenWords;
     for (let w = 0; w < next.length; w += 2) {
@@ -182,6 +187,7 @@ export class SnapshotEncoder {
     const extraKeys = extra === null ? [] : Object.keys(extra);
     this.#end = PAYLOAD_AT;
     let count = extraKeys.length;
+    this.#momentCount = momentCount(snapshot);
     this.#places.fill(0);
     this.#written.set(this.#values);
     for (let v = 0; v < CORE_COUNT; v++) {
@@ -197,7 +203,7 @@ export class SnapshotEncoder {
       }
       const form = formOf(this.#values[v]!, v);
       if (form === ABSENT) continue;
-      this.#bytes(ENCODED_KEYS[v]!);
+      this.#key(v);
       this.#number(v, form);
     }
     for (let s = 0; s < SECTIONS.length; s++) {
@@ -207,19 +213,18 @@ export class SnapshotEncoder {
       if (keyNumber(key) >= 0) {
         throw new RangeError(`Cannot encode load snapshot: ${key} in extra is a known key`);
       }
-      this.#string(key);
+      this.#string(UTF8.encode(key));
       this.#raw(extra![key]!);
     }
   }
 
   #section(section: number, values: SectionTail): void {
     const { fields } = SECTIONS[section]!;
-    this.#bytes(ENCODED_KEYS[CORE_COUNT + section]!);
+    this.#key(CORE_COUNT + section);
     this.#arrayHead(fields.length + (values.extra?.length ?? 0));
     for (let v = SECTION_START[section]!, n = 0; n < fields.length; v++, n++) {
       if (v === MODE) {
-        this.#mode = (values as { readonly mode?: unknown }).mode as string;
-        this.#string(this.#mode);
+        this.#modeString((values as { readonly mode?: unknown }).mode);
       } else {
         this.#number(v, elementFormOf(this.#values[v]!, v));
       }
@@ -228,14 +233,26 @@ export class SnapshotEncoder {
   }
 
   #moments(moments: readonly number[]): void {
-    this.#bytes(ENCODED_KEYS[MOMENTS]!);
+    this.#key(MOMENTS);
     this.#arrayHead(moments.length);
-    for (const moment of moments) {
-      this.#reserve(9);
-      this.#image.bytes[this.#end] = FLOAT64_TAG;
-      this.#image.view.setFloat64(this.#end + 1, number(moment));
-      this.#end += 9;
+    this.#reserve(9 * moments.length);
+    this.#momentsAt = this.#end;
+    this.#end += 9 * moments.length;
+    for (let n = 0; n < moments.length; n++) {
+      this.#image.bytes[this.#momentsAt + 9 * n] = FLOAT64_TAG;
     }
+    this.#patchMoments(moments);
+  }
+
+  #patchMoments(moments: readonly number[]): void {
+    for (let n = 0; n < moments.length; n++) {
+      this.#image.view.setFloat64(this.#momentsAt + 9 * n + 1, number(moments[n]!));
+    }
+  }
+
+  #key(key: number): void {
+    this.#reserve(32);
+    this.#end = writeKey(this.#image.view, this.#end, key);
   }
 
   #number(value: number, form: number): void {
@@ -294,11 +311,18 @@ export class SnapshotEncoder {
     }
   }
 
-  #string(text: string): void {
-    if (typeof text !== "string") {
+  #modeString(mode: unknown): void {
+    if (typeof mode !== "string") {
       throw new TypeError("Cannot encode load snapshot: mode is no string");
     }
-    const encoded = UTF8.encode(text);
+    if (mode !== this.#mode) {
+      this.#mode = mode;
+      this.#encodedMode = UTF8.encode(mode);
+    }
+    this.#string(this.#encodedMode);
+  }
+
+  #string(encoded: Uint8Array): void {
     const { length } = encoded;
     this.#reserve(5);
     const { bytes, view } = this.#image;
@@ -342,6 +366,12 @@ export class SnapshotEncoder {
     larger.bytes.set(this.#image.bytes.subarray(0, this.#end));
     this.#image = larger;
   }
+}
+
+function momentCount({ decodeMoments }: LoadSnapshot): number {
+  if (decodeMoments === null) return -1;
+  if (Array.isArray(decodeMoments)) return decodeMoments.length;
+  throw new TypeError("Cannot encode load snapshot: decodeMoments is neither an array nor null");
 }
 
 /** Whether a section carries elements that the table does not know. */

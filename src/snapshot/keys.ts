@@ -12,7 +12,7 @@ const NAMES: readonly string[] = [
 export const KEY_COUNT: number = NAMES.length;
 
 /** The keys as they travel: a fixstr each (none is longer than 31 bytes). */
-export const ENCODED_KEYS: readonly Uint8Array[] = NAMES.map((name) =>
+const ENCODED_KEYS: readonly Uint8Array[] = NAMES.map((name) =>
   Uint8Array.of(0xa0 | name.length, ...new TextEncoder().encode(name))
 );
 
@@ -48,6 +48,22 @@ export function keyStandsAt(view: DataView, at: number, end: number, key: number
     if (view.getInt32(at) !== WORDS[word++]) return false;
   }
   return view.getInt32(last) === WORDS[word];
+}
+
+/**
+ * Writes a known key, in whole words; there must be room for it.
+ *
+ * @param view The bytes.
+ * @param at Where the key's tag goes.
+ * @param key The key's number.
+ * @returns Where its value goes.
+ */
+export function writeKey(view: DataView, at: number, key: number): number {
+  const last = at + KEY_LENGTH[key]! - 4;
+  let word = key * WORDS_PER_KEY;
+  for (; at < last; at += 4) view.setInt32(at, WORDS[word++]!);
+  view.setInt32(last, WORDS[word]!);
+  return last + 4;
 }
 
 /**

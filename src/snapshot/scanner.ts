@@ -7,7 +7,7 @@ import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { type Image, PAYLOAD_AT } from "./image.ts";
 import { KEY_COUNT, KEY_LENGTH, keyNumber, keyStandsAt } from "./keys.ts";
 import { RawMsgpack } from "./raw_msgpack.ts";
-import { maskOf, placeOf, type Shape } from "./shape.ts";
+import { placeOf, type Shape } from "./shape.ts";
 import { skipValue } from "./skip_value.ts";
 import {
   ABSENT,
@@ -71,7 +71,7 @@ export class Scanner {
       expected = key + 1;
     }
     if (this.#cursor !== this.#end) this.#fail("bytes after the map");
-    const found = {
+    return {
       places: this.#places,
       momentPlaces: this.#momentPlaces,
       sections: this.#sections,
@@ -79,8 +79,8 @@ export class Scanner {
       sectionExtra: this.#sectionExtra,
       mode: this.#mode,
       extra: this.#extra,
+      mask: null,
     };
-    return { ...found, ...maskOf(found, image, end) };
   }
 
   #reset(image: Image, end: number): void {

@@ -12,8 +12,8 @@ import { type Image, PAYLOAD_AT } from "./image.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
 import { ABSENT, FIXINT, WIDTH } from "./wire.ts";
 
-/** What a scan finds. */
-export interface Findings {
+/** What a scan finds. It never changes, but for its mask, and ranks share it. */
+export interface Shape {
   /** Where and in which form each value of the table stands; see {@linkcode placeOf}. */
   readonly places: Int32Array;
   /** The places of the decode moments, or `null` without them. */
@@ -28,22 +28,19 @@ export interface Findings {
   readonly mode: string;
   /** The keys that the table does not know. */
   readonly extra: Readonly<Record<string, RawMsgpack>> | null;
+  /** What tells other payloads of this shape; made when a second one may come. */
+  mask: Mask | null;
 }
 
 /** What tells payloads of one shape, by word of the image. */
 export interface Mask {
-  /** Where payloads of this shape end in their image. */
-  readonly end: number;
   /** The payload that was scanned. */
   readonly template: Int32Array;
   /** A bit is 1 where a payload of this shape must not differ from the template. */
-  readonly mask: Int32Array;
+  readonly bits: Int32Array;
   /** Whose values stand there: {@linkcode CORE}, and a bit for each section. */
   readonly owners: Uint8Array;
 }
-
-/** A shape; it never changes, and ranks share it. */
-export interface Shape extends Findings, Mask {}
 
 /** The core's bit in {@linkcode Mask.owners}; the sections' follow it. */
 export const CORE = 1;
@@ -58,33 +55,47 @@ export function placeOf(at: number, form: number): number {
   return at << 4 | form;
 }
 
-/** Makes the mask of what a scan found. */
-export function maskOf(found: Findings, image: Image, end: number): Mask {
+/**
+ * Makes a shape's mask, if it has none yet.
+ *
+ * @param image The payload that has the shape.
+ * @param end Where it ends in the image.
+ */
+export function maskOf(shape: Shape, image: Image, end: number): Mask {
+  if (shape.mask !== null) return shape.mask;
   const wordCount = (end + 3) >> 2;
-  const mask = new Int32Array(wordCount);
+  const bits = new Int32Array(wordCount);
   const owners = new Uint8Array(wordCount);
-  const bytes = new Uint8Array(mask.buffer);
+  const bytes = new Uint8Array(bits.buffer);
   bytes.fill(0xff, PAYLOAD_AT, end);
-  const unmask = (place: number, owner: number) => {
-    const form = place & 15;
-    const at = PAYLOAD_AT + (place >> 4);
-    if (form === ABSENT) return;
-    const next = at + WIDTH[form]!;
-    for (let byte = at; byte < next; byte++) bytes[byte] = 0;
-    // A fixint is its own tag: its highest bits must stay, three of them if it is negative.
-    if (form === FIXINT) bytes[at] = image.bytes[at]! < 0x80 ? 0x80 : 0xe0;
-    for (let w = at >> 2; w <= (next - 1) >> 2; w++) owners[w]! |= owner;
-  };
-  for (let v = 0; v < VALUES.length; v++) unmask(found.places[v]!, OWNER[v]!);
-  for (const place of found.momentPlaces ?? []) unmask(place, CORE);
-  return { end, template: image.words.slice(0, wordCount), mask, owners };
+  for (let v = 0; v < VALUES.length; v++) unmask(shape.places[v]!, OWNER[v]!, image, bytes, owners);
+  for (const place of shape.momentPlaces ?? []) unmask(place, CORE, image, bytes, owners);
+  return shape.mask = { template: image.words.slice(0, wordCount), bits, owners };
 }
 
-/** Whether a payload has a shape. */
-export function hasShape(image: Image, { template, mask }: Shape): boolean {
+/** Clears the bits of one value. */
+function unmask(
+  place: number,
+  owner: number,
+  image: Image,
+  mask: Uint8Array,
+  owners: Uint8Array,
+): void {
+  const form = place & 15;
+  if (form === ABSENT) return;
+  const at = PAYLOAD_AT + (place >> 4);
+  const next = at + WIDTH[form]!;
+  for (let byte = at; byte < next; byte++) mask[byte] = 0;
+  // A fixint is its own tag: its highest bits must stay, three of them if it is negative.
+  if (form === FIXINT) mask[at] = image.bytes[at]! < 0x80 ? 0x80 : 0xe0;
+  for (let w = at >> 2; w <= (next - 1) >> 2; w++) owners[w] = owners[w]! | owner;
+}
+
+/** Whether a payload has the shape of a mask. */
+export function fits(image: Image, { template, bits }: Mask): boolean {
   const { words } = image;
   for (let w = PAYLOAD_AT >> 2; w < template.length; w++) {
-    if (((words[w]! ^ template[w]!) & mask[w]!) !== 0) return false;
+    if (((words[w]! ^ template[w]!) & bits[w]!) !== 0) return false;
   }
   return true;
 }

@@ -2,15 +2,18 @@
 
 import type { Image } from "./image.ts";
 import { Scanner } from "./scanner.ts";
-import { hasShape, type Shape } from "./shape.ts";
+import { fits, maskOf, type Shape } from "./shape.ts";
 
 // More are not kept: an engine uses a few dozen, and whoever sends others must not fill the memory.
 const MOST_SHAPES = 256;
+const MOST_LENGTHS = 4096;
 
 /** Finds the shape of a payload, by a scan where it has to. */
 export class ShapeCache {
   readonly #scanner: Scanner = new Scanner();
   readonly #byEnd: Map<number, Shape[]> = new Map();
+  // Lengths that were scanned: only what comes again is worth being remembered.
+  readonly #scannedEnds: Set<number> = new Set();
   #count = 0;
 
   /**
@@ -21,21 +24,32 @@ export class ShapeCache {
    * @throws {SnapshotDecodeError} If it is not a load snapshot.
    */
   find(image: Image, end: number): Shape {
-    let shapes = this.#byEnd.get(end);
-    if (shapes !== undefined) {
-      for (let n = 0; n < shapes.length; n++) {
-        if (hasShape(image, shapes[n]!)) return shapes[n]!;
+    const known = this.#byEnd.get(end);
+    if (known !== undefined) {
+      for (let n = 0; n < known.length; n++) {
+        if (fits(image, known[n]!.mask!)) return known[n]!;
       }
     }
     const shape = this.#scanner.scan(image, end);
+    if (this.#scannedEnds.has(end)) this.#remember(shape, image, end);
+    else this.#noteLength(end);
+    return shape;
+  }
+
+  #remember(shape: Shape, image: Image, end: number): void {
     if (this.#count >= MOST_SHAPES) {
       this.#byEnd.clear();
       this.#count = 0;
-      shapes = undefined;
     }
-    if (shapes === undefined) this.#byEnd.set(end, [shape]);
-    else shapes.push(shape);
+    maskOf(shape, image, end);
+    const known = this.#byEnd.get(end);
+    if (known === undefined) this.#byEnd.set(end, [shape]);
+    else known.push(shape);
     this.#count++;
-    return shape;
+  }
+
+  #noteLength(end: number): void {
+    if (this.#scannedEnds.size >= MOST_LENGTHS) this.#scannedEnds.clear();
+    this.#scannedEnds.add(end);
   }
 }

@@ -1,6 +1,15 @@
 /** Waking a worker that blocks in `zmq_poll`: an eventfd stands beside the socket in its poll set. */
 
-import { acquireLibc, check, EFD_CLOEXEC, EFD_NONBLOCK, type LibcLease } from "../slotfile/libc.ts";
+import {
+  acquireLibc,
+  check,
+  EFD_CLOEXEC,
+  EFD_NONBLOCK,
+  errnoName,
+  errnoOf,
+  type LibcLease,
+  syscallError,
+} from "../slotfile/libc.ts";
 
 const NAME = "eventfd";
 const WORD = 8n;
@@ -48,9 +57,18 @@ export class WakeupReader {
     this.#fd = fd;
   }
 
-  /** Takes them all, so that the next poll waits for a new one. */
+  /**
+   * Takes them all, so that the next poll waits for a new one.
+   *
+   * @throws {SlotFileError} If the descriptor is gone: polling it would return at once for ever.
+   */
   drain(): void {
-    this.#lease.libc.read(this.#fd, this.#word, WORD);
+    const { libc } = this.#lease;
+    if (libc.read(this.#fd, this.#word, WORD) >= 0) return;
+    const errno = errnoOf(libc);
+    const name = errnoName(errno);
+    if (name === "EAGAIN" || name === "EINTR") return;
+    throw syscallError(errno, "read", NAME);
   }
 
   /** Lets go of libc; the descriptor is the other end's. */
