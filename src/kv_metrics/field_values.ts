@@ -1,6 +1,6 @@
 /** The values of a message as a list in the table's order, which is what both encodings work on. */
 
-import { KV_FIELDS } from "./fields.ts";
+import { KV_FIELDS, type KvFieldSpec } from "./fields.ts";
 import type { KvMetricsMessage } from "./kv_metrics.ts";
 
 /** One value for each field of the table, in its order. */
@@ -13,7 +13,7 @@ export function noValues(): FieldValues {
   return NONE.slice();
 }
 
-/** Makes a message of a list. The names stand here once more, so that every message has one shape. */
+/** Makes a message of a list. The names stand here once more: so every message has one shape. */
 export function messageOf(values: Readonly<FieldValues>): KvMetricsMessage {
   return {
     requestActiveSlots: values[0]!,
@@ -28,23 +28,34 @@ export function messageOf(values: Readonly<FieldValues>): KvMetricsMessage {
 }
 
 /**
- * Takes the value of one field out of a message that is to be encoded.
+ * Takes the values out of a message that is to be encoded.
  *
  * @param message The message.
- * @param field The field's number.
- * @returns The value; a count is a safe integer.
- * @throws {TypeError} If it is neither a number nor `null`.
+ * @returns The values; a count is a safe integer.
+ * @throws {TypeError} If one is neither a number nor `null`.
  * @throws {RangeError} If a count has a fraction, or is beyond 2^53.
  */
-export function valueToEncode(message: KvMetricsMessage, field: number): number | null {
-  const { name, type } = KV_FIELDS[field]!;
-  const value: unknown = message[name];
-  if (value === null) return null;
+export function valuesToEncode(message: KvMetricsMessage): FieldValues {
+  const values: FieldValues = [
+    message.requestActiveSlots,
+    message.requestTotalSlots,
+    message.kvActiveBlocks,
+    message.kvTotalBlocks,
+    message.numRequestsWaiting,
+    message.gpuCacheUsagePerc,
+    message.gpuPrefixCacheHitRate,
+    message.dataParallelRank,
+  ];
+  for (let n = 0; n < values.length; n++) checkValue(values[n], KV_FIELDS[n]!);
+  return values;
+}
+
+function checkValue(value: unknown, { name, type }: KvFieldSpec): void {
+  if (value === null) return;
   if (typeof value !== "number") {
     throw new TypeError(`Cannot encode ${name}: ${typeof value} is not a number`);
   }
   if (type === "int" && !Number.isSafeInteger(value)) {
     throw new RangeError(`Cannot encode ${name}: ${value} is not a safe integer`);
   }
-  return value;
 }

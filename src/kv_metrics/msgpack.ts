@@ -4,7 +4,7 @@
  */
 
 import { KvMetricsDecodeError, type KvMetricsRefusal } from "../errors.ts";
-import { type FieldValues, messageOf, noValues, valueToEncode } from "./field_values.ts";
+import { type FieldValues, messageOf, noValues, valuesToEncode } from "./field_values.ts";
 import { KV_FIELD_COUNT, KV_FIELDS } from "./fields.ts";
 import type { KvMetricsMessage } from "./kv_metrics.ts";
 
@@ -16,7 +16,11 @@ const HALF = 2 ** 32;
 export const MAX_MSGPACK_BYTES = 8192;
 
 /** The array's head and the class's name. */
-const HEAD = Uint8Array.of(0x90 | KV_FIELD_COUNT + 1, 0xa0 | NAME.length, ...NAME_BYTES);
+const HEAD = [0x90 | KV_FIELD_COUNT + 1, 0xa0 | NAME.length, ...NAME_BYTES];
+
+/** Where a message is put together; it begins with the head. */
+const SCRATCH = Uint8Array.from([...HEAD, ...new Uint8Array(KV_FIELD_COUNT * 9)]);
+const SCRATCH_VIEW = new DataView(SCRATCH.buffer);
 
 /**
  * Encodes metrics as msgspec encodes SGLang's newest class: the class's name and the values, each
@@ -37,14 +41,12 @@ const HEAD = Uint8Array.of(0x90 | KV_FIELD_COUNT + 1, 0xa0 | NAME.length, ...NAM
  * ```
  */
 export function encodeKvMetricsMsgpack(message: KvMetricsMessage): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(HEAD.length + KV_FIELD_COUNT * 9);
-  const view = new DataView(bytes.buffer);
-  bytes.set(HEAD);
+  const values = valuesToEncode(message);
   let at = HEAD.length;
   for (let n = 0; n < KV_FIELD_COUNT; n++) {
-    at = write(view, at, valueToEncode(message, n), KV_FIELDS[n]!.type === "int");
+    at = write(SCRATCH_VIEW, at, values[n]!, KV_FIELDS[n]!.type === "int");
   }
-  return bytes.slice(0, at);
+  return SCRATCH.slice(0, at);
 }
 
 /** Writes a value; returns where the next one starts. */

@@ -56,7 +56,8 @@ export function callGlobal(
   if (target === ENCODE && items.length === 2 && items[1] === "latin1") {
     if (typeof items[0] === "string") return latin1(items[0], input);
   }
-  return input.refuse("call", `${target.name} called with (${items.map(kindOf).join(", ")})`);
+  const kinds = items.map(kindOf).join(", ");
+  return input.refuse("call", shown(`${target.name} called with (${kinds})`));
 }
 
 /** `BUILD`: the state of the object, or of a dtype. */

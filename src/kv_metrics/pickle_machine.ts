@@ -23,7 +23,7 @@ import {
 
 /** The deepest that marks are nested: a numpy dtype's state within the object's fields. */
 const MAX_MARKS = 2;
-/** The fields and their names, with room for fields of later releases. */
+/** Between two marks: the fields and their names, with room for fields of later releases. */
 const MAX_STACK = 128;
 /** Eight numpy scalars of different types fill a quarter of it. */
 const MAX_MEMO = 512;

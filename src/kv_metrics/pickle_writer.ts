@@ -1,7 +1,7 @@
 /** From a message to a pickle, byte for byte as Python's pickler writes it. */
 
 import { KV_FIELD_COUNT, KV_FIELDS } from "./fields.ts";
-import { valueToEncode } from "./field_values.ts";
+import { valuesToEncode } from "./field_values.ts";
 import type { KvMetricsMessage } from "./kv_metrics.ts";
 import {
   type FormLayout,
@@ -101,11 +101,12 @@ export class PickleWriter {
    * @throws {RangeError} If a count has a fraction, or is beyond 2^53.
    */
   write(message: KvMetricsMessage): Uint8Array<ArrayBuffer> {
+    const values = valuesToEncode(message);
     let at = this.#valuesAt;
     for (let n = 0; n < KV_FIELD_COUNT; n++) {
       const key = KEYS[n]!.bytes;
       this.#bytes.set(key, at);
-      at = this.#value(at + key.length, valueToEncode(message, n), KV_FIELDS[n]!.type === "int");
+      at = this.#value(at + key.length, values[n]!, KV_FIELDS[n]!.type === "int");
     }
     this.#bytes.set(this.#layout.end.bytes, at);
     const end = at + this.#layout.end.bytes.length;

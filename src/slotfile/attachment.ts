@@ -54,6 +54,7 @@ export class Attachment {
   // How each of the changed slots was copied.
   readonly #marks: Uint8Array = new Uint8Array(BATCH);
   readonly #readsUnlocked: boolean;
+  #wholeAtMs = -1;
 
   private constructor(
     libc: Libc,
@@ -150,9 +151,7 @@ export class Attachment {
     }
     const locked = restless === 0 ? "read" : this.#copyLocked(count, RESTLESS);
     if (locked === "gone" || this.#mapping.torn) return "gone";
-    // What a file has lost reads as zeros, and those may mean something. The length is asked for
-    // after copying, and only for copies that end in a zero: the call costs as much as the rest.
-    if (this.#isDoubtful(count) && !this.isWhole()) return "gone";
+    if (this.#isCutOff(count, nowMs)) return "gone";
     const corrupt = this.#accept(count, locked === "locked" ? RESTLESS : CORRUPT, nowMs);
     return corrupt === 0 ? locked : this.#confirm(count, nowMs);
   }
@@ -195,9 +194,18 @@ export class Attachment {
     return "read";
   }
 
-  #isDoubtful(count: number): boolean {
+  /**
+   * Whether the file was cut off in one of the slots that were copied: what it has lost reads as
+   * zeros, and those may mean something. Asking for its length costs as much as the rest of a read,
+   * so that is done after copying, only if a copy ends in a zero, and once in each tick of the clock.
+   */
+  #isCutOff(count: number, nowMs: number): boolean {
+    if (nowMs === this.#wholeAtMs) return false;
     for (let n = 0; n < count; n++) {
-      if (this.#changed[n]!.mayBeCutOff(this.#copies[n]!.image)) return true;
+      if (!this.#changed[n]!.mayBeCutOff(this.#copies[n]!.image)) continue;
+      if (!this.isWhole()) return true;
+      this.#wholeAtMs = nowMs;
+      return false;
     }
     return false;
   }

@@ -12,7 +12,7 @@ import type {
   QueueMetrics,
   SpeculativeMetrics,
 } from "./load_snapshot.ts";
-import { maskOf, type Shape } from "./shape.ts";
+import { maskOf, Shape } from "./shape.ts";
 import { ShapeCache } from "./shape_cache.ts";
 import {
   ABSENT,
@@ -46,6 +46,7 @@ const ALL = 0x3f;
 export class SnapshotDecoder {
   readonly #shapes: ShapeCache;
   #image: Image = createImage(FIRST_CAPACITY);
+  readonly #own: Shape = new Shape();
   // The shape of the image, or `null` where its payload is not a load snapshot.
   #shape: Shape | null = null;
   #end = 0;
@@ -123,7 +124,7 @@ export class SnapshotDecoder {
     const last = this.#image.words;
     for (let w = 0, count = (end + 3) >> 2; w < count; w++) last[w] = next[w]!;
     this.#end = end;
-    this.#shape = this.#shapes.find(this.#image, end);
+    this.#shape = this.#shapes.find(this.#image, end, this.#own);
     return ALL;
   }
 

@@ -7,7 +7,7 @@ import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { type Image, PAYLOAD_AT } from "./image.ts";
 import { KEY_COUNT, KEY_LENGTH, keyNumber, keyStandsAt } from "./keys.ts";
 import { RawMsgpack } from "./raw_msgpack.ts";
-import { placeOf, type Shape } from "./shape.ts";
+import { NO_MODE, placeOf, Shape } from "./shape.ts";
 import { skipValue } from "./skip_value.ts";
 import {
   ABSENT,
@@ -27,7 +27,6 @@ const CORE_COUNT = CORE_FIELDS.length;
 const MOMENTS = CORE_FIELDS.findIndex((field) => field.type === "floats");
 const MODE = VALUES.findIndex((field) => field.type === "string");
 const IS_INT = Uint8Array.from(VALUES, (field) => field.type === "int" ? 1 : 0);
-const NO_MODE = "null";
 const NIL = 0xc0;
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -39,24 +38,23 @@ export class Scanner {
   #end = 0;
   #cursor = 0;
 
-  // What the scan has found so far.
-  #places: Int32Array = new Int32Array(0);
-  #momentPlaces: number[] | null = null;
-  #sections = 0;
-  #missing: Uint8Array = new Uint8Array(0);
-  #sectionExtra: (RawMsgpack[] | null)[] = [];
-  #mode = NO_MODE;
-  #extra: Record<string, RawMsgpack> | null = null;
+  #shape: Shape = new Shape();
 
   /**
    * Checks a payload against the field table and notes where its values stand.
    *
    * @param image The payload.
    * @param end Where it ends in the image.
+   * @param shape Gets what is found.
    * @throws {SnapshotDecodeError} If it is not a load snapshot.
    */
-  scan(image: Image, end: number): Shape {
-    this.#reset(image, end - PAYLOAD_AT);
+  scan(image: Image, end: number, shape: Shape): void {
+    shape.clear();
+    this.#shape = shape;
+    this.#bytes = image.payload;
+    this.#view = image.payloadView;
+    this.#cursor = 0;
+    this.#end = end - PAYLOAD_AT;
     const count = this.#header(0x80, 0xde, "map");
     let expected = 0;
     for (let n = 0; n < count; n++) {
@@ -71,30 +69,6 @@ export class Scanner {
       expected = key + 1;
     }
     if (this.#cursor !== this.#end) this.#fail("bytes after the map");
-    return {
-      places: this.#places,
-      momentPlaces: this.#momentPlaces,
-      sections: this.#sections,
-      missing: this.#missing,
-      sectionExtra: this.#sectionExtra,
-      mode: this.#mode,
-      extra: this.#extra,
-      mask: null,
-    };
-  }
-
-  #reset(image: Image, end: number): void {
-    this.#bytes = image.payload;
-    this.#view = image.payloadView;
-    this.#cursor = 0;
-    this.#end = end;
-    this.#places = new Int32Array(VALUES.length);
-    this.#momentPlaces = null;
-    this.#sections = 0;
-    this.#missing = new Uint8Array(SECTIONS.length);
-    this.#sectionExtra = SECTIONS.map(() => null);
-    this.#mode = NO_MODE;
-    this.#extra = null;
   }
 
   /** Passes a key; returns its number, or -1 after an unknown key and its value were kept. */
@@ -109,13 +83,13 @@ export class Scanner {
     const key = keyNumber(name);
     if (key >= 0) return key;
     // No prototype: a key named "__proto__" is a key like any other.
-    this.#extra ??= Object.create(null) as Record<string, RawMsgpack>;
-    this.#extra[name] = this.#raw();
+    this.#shape.extra ??= Object.create(null) as Record<string, RawMsgpack>;
+    this.#shape.extra[name] = this.#raw();
     return -1;
   }
 
   #number(value: number): void {
-    this.#places[value] = this.#numberPlace(IS_INT[value] === 1, VALUES[value]!.wire);
+    this.#shape.places[value] = this.#numberPlace(IS_INT[value] === 1, VALUES[value]!.wire);
   }
 
   /** Passes a number and returns its place. */
@@ -141,11 +115,11 @@ export class Scanner {
   }
 
   #moments(): void {
-    this.#momentPlaces = this.#nil() ? null : [];
-    if (this.#momentPlaces === null) return;
+    this.#shape.momentPlaces = this.#nil() ? null : [];
+    if (this.#shape.momentPlaces === null) return;
     const count = this.#header(0x90, 0xdc, "array");
     for (let n = 0; n < count; n++) {
-      this.#momentPlaces.push(this.#numberPlace(false, "decode_moments"));
+      this.#shape.momentPlaces.push(this.#numberPlace(false, "decode_moments"));
     }
   }
 
@@ -153,26 +127,26 @@ export class Scanner {
     const start = SECTION_START[section]!;
     const size = SECTIONS[section]!.fields.length;
     // A key can stand twice; the last one counts, wholly.
-    this.#places.fill(0, start, start + size);
-    this.#missing[section] = 0;
-    this.#sectionExtra[section] = null;
+    this.#shape.places.fill(0, start, start + size);
+    this.#shape.missing[section] = 0;
+    this.#shape.sectionExtra[section] = null;
     if (this.#nil()) {
-      this.#sections &= ~(1 << section);
+      this.#shape.sections &= ~(1 << section);
       return;
     }
-    this.#sections |= 1 << section;
+    this.#shape.sections |= 1 << section;
     const count = this.#header(0x90, 0xdc, "array");
     for (let n = 0; n < count; n++) {
       if (n >= size) {
-        (this.#sectionExtra[section] ??= []).push(this.#raw());
+        (this.#shape.sectionExtra[section] ??= []).push(this.#raw());
       } else if (start + n === MODE) {
-        this.#mode = this.#string("mode");
+        this.#shape.mode = this.#string("mode");
       } else {
         this.#number(start + n);
       }
     }
-    if (count < size) this.#missing[section] = size - count;
-    if (start === MODE && count === 0) this.#mode = NO_MODE;
+    if (count < size) this.#shape.missing[section] = size - count;
+    if (start === MODE && count === 0) this.#shape.mode = NO_MODE;
   }
 
   #nil(): boolean {

@@ -7,29 +7,51 @@
  * is the same.
  */
 
-import { CORE_FIELDS, SECTION_START, VALUES } from "./fields.ts";
+import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { type Image, PAYLOAD_AT } from "./image.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
 import { ABSENT, FIXINT, WIDTH } from "./wire.ts";
 
-/** What a scan finds. It never changes, but for its mask, and ranks share it. */
-export interface Shape {
+/** What a scan finds. A decoder has one that it scans into; those that a cache keeps never change. */
+export class Shape {
   /** Where and in which form each value of the table stands; see {@linkcode placeOf}. */
-  readonly places: Int32Array;
+  places: Int32Array = new Int32Array(VALUES.length);
   /** The places of the decode moments, or `null` without them. */
-  readonly momentPlaces: readonly number[] | null;
+  momentPlaces: number[] | null = null;
   /** One bit for each section that is there, the first section's lowest. */
-  readonly sections: number;
+  sections = 0;
   /** How many of its values each section did not send. */
-  readonly missing: Uint8Array;
+  missing: Uint8Array = new Uint8Array(SECTIONS.length);
   /** The elements behind the known ones, by section. */
-  readonly sectionExtra: readonly (RawMsgpack[] | null)[];
+  sectionExtra: (RawMsgpack[] | null)[] = SECTIONS.map(() => null);
   /** The only string of the table. */
-  readonly mode: string;
+  mode: string = NO_MODE;
   /** The keys that the table does not know. */
-  readonly extra: Readonly<Record<string, RawMsgpack>> | null;
-  /** What tells other payloads of this shape; made when a second one may come. */
-  mask: Mask | null;
+  extra: Record<string, RawMsgpack> | null = null;
+  /** What tells other payloads of this shape; see {@linkcode maskOf}. */
+  mask: Mask | null = null;
+
+  /** Forgets the last scan. What it made for snapshots is left to them. */
+  clear(): void {
+    this.places.fill(0);
+    this.momentPlaces = null;
+    this.sections = 0;
+    this.missing.fill(0);
+    for (let s = 0; s < SECTIONS.length; s++) this.sectionExtra[s] = null;
+    this.mode = NO_MODE;
+    this.extra = null;
+    this.mask = null;
+  }
+
+  /** A copy that the next scan does not touch. */
+  copy(): Shape {
+    const copy = new Shape();
+    Object.assign(copy, this);
+    copy.places = this.places.slice();
+    copy.missing = this.missing.slice();
+    copy.sectionExtra = this.sectionExtra.slice();
+    return copy;
+  }
 }
 
 /** What tells payloads of one shape, by word of the image. */
@@ -41,6 +63,9 @@ export interface Mask {
   /** Whose values stand there: {@linkcode CORE}, and a bit for each section. */
   readonly owners: Uint8Array;
 }
+
+/** The mode where a payload names none. */
+export const NO_MODE = "null";
 
 /** The core's bit in {@linkcode Mask.owners}; the sections' follow it. */
 export const CORE = 1;

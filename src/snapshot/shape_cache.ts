@@ -4,8 +4,9 @@ import type { Image } from "./image.ts";
 import { Scanner } from "./scanner.ts";
 import { fits, maskOf, type Shape } from "./shape.ts";
 
-// More are not kept: an engine uses a few dozen, and whoever sends others must not fill the memory.
-const MOST_SHAPES = 256;
+// More are not kept: they are 2 MiB, a group of many ranks has some hundreds, and whoever sends ever
+// new ones must not fill the memory.
+const MOST_SHAPES = 1024;
 const MOST_LENGTHS = 4096;
 
 /** Finds the shape of a payload, by a scan where it has to. */
@@ -21,22 +22,24 @@ export class ShapeCache {
    *
    * @param image The payload.
    * @param end Where it ends in the image.
+   * @param own Gets what a scan finds.
+   * @returns A known shape, or `own`.
    * @throws {SnapshotDecodeError} If it is not a load snapshot.
    */
-  find(image: Image, end: number): Shape {
+  find(image: Image, end: number, own: Shape): Shape {
     const known = this.#byEnd.get(end);
     if (known !== undefined) {
       for (let n = 0; n < known.length; n++) {
         if (fits(image, known[n]!.mask!)) return known[n]!;
       }
     }
-    const shape = this.#scanner.scan(image, end);
-    if (this.#scannedEnds.has(end)) this.#remember(shape, image, end);
-    else this.#noteLength(end);
-    return shape;
+    this.#scanner.scan(image, end, own);
+    if (!this.#scannedEnds.has(end)) this.#noteLength(end);
+    else return this.#remember(own.copy(), image, end);
+    return own;
   }
 
-  #remember(shape: Shape, image: Image, end: number): void {
+  #remember(shape: Shape, image: Image, end: number): Shape {
     if (this.#count >= MOST_SHAPES) {
       this.#byEnd.clear();
       this.#count = 0;
@@ -46,6 +49,7 @@ export class ShapeCache {
     if (known === undefined) this.#byEnd.set(end, [shape]);
     else known.push(shape);
     this.#count++;
+    return shape;
   }
 
   #noteLength(end: number): void {
