@@ -14,9 +14,13 @@
 
 export {
   EndpointInUseError,
+  KvMetricsDecodeError,
+  type KvMetricsRefusal,
   LibzmqError,
   type LibzmqFailure,
   LockTimeoutError,
+  type PickleRefusal,
+  PickleRefusedError,
   SlotFileError,
   type SlotFileErrorOptions,
   type SlotFileReason,
@@ -91,3 +95,28 @@ export {
   zmqAddressFor,
   zmqReaderOwner,
 } from "./src/topology.ts";
+export {
+  createKvMetrics,
+  type KvMetrics,
+  kvMetricsFrom,
+  type KvMetricsFromOptions,
+  type KvMetricsInit,
+  type KvMetricsMessage,
+  totalPages,
+  usedPages,
+} from "./src/kv_metrics/kv_metrics.ts";
+export {
+  checkKvMetrics,
+  type KvMetricsCheck,
+  type KvMetricsCheckOptions,
+  type KvMetricsFault,
+} from "./src/kv_metrics/check_kv_metrics.ts";
+export { decodeKvMetrics } from "./src/kv_metrics/codec.ts";
+export { decodeKvMetricsMsgpack, encodeKvMetricsMsgpack } from "./src/kv_metrics/msgpack.ts";
+export type { PickleForm } from "./src/kv_metrics/pickle_layout.ts";
+export { decodeKvMetricsPickle } from "./src/kv_metrics/pickle_reader.ts";
+export {
+  encodeKvMetricsPickle,
+  KV_METRICS_MODULES,
+  type PickleOptions,
+} from "./src/kv_metrics/pickle_writer.ts";

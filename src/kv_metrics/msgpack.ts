@@ -37,7 +37,7 @@ const SCRATCH_VIEW = new DataView(SCRATCH.buffer);
  * ```ts
  * import { createKvMetrics, encodeKvMetricsMsgpack } from "./mod.ts";
  *
- * console.log(encodeKvMetricsMsgpack(createKvMetrics()).length); // 34
+ * console.log(encodeKvMetricsMsgpack(createKvMetrics()).length); // 35
  * ```
  */
 export function encodeKvMetricsMsgpack(message: KvMetricsMessage): Uint8Array<ArrayBuffer> {

@@ -177,7 +177,7 @@ export class PickleWriter {
  *   protocol: 4,
  *   module: "sglang.srt.managers.scheduler",
  * });
- * console.log(pickle.length); // 275
+ * console.log(pickle.length); // 273
  * ```
  */
 export function encodeKvMetricsPickle(

@@ -18,6 +18,8 @@ const BATCH = 64;
 const STILL = 0;
 const RESTLESS = 1;
 const CORRUPT = 2;
+// A slot that changes under the eyes has been published by now: looking again beats locking.
+const UNLOCKED_ATTEMPTS = 3;
 
 /** What a refresh came to. */
 export type Refresh =
@@ -145,7 +147,7 @@ export class Attachment {
     let restless = 0;
     for (let n = 0; n < count; n++) {
       const copy = this.#copies[n] ??= new Scratch();
-      const isStill = this.#readsUnlocked && this.#changed[n]!.copyIfStill(this.#libc, copy);
+      const isStill = this.#readsUnlocked && this.#copyUnlocked(this.#changed[n]!, copy);
       this.#marks[n] = isStill ? STILL : RESTLESS;
       if (!isStill) restless++;
     }
@@ -154,6 +156,13 @@ export class Attachment {
     if (this.#isCutOff(count, nowMs)) return "gone";
     const corrupt = this.#accept(count, locked === "locked" ? RESTLESS : CORRUPT, nowMs);
     return corrupt === 0 ? locked : this.#confirm(count, nowMs);
+  }
+
+  #copyUnlocked(slot: Slot, copy: Scratch): boolean {
+    for (let attempt = 0; attempt < UNLOCKED_ATTEMPTS; attempt++) {
+      if (slot.copyIfStill(this.#libc, copy)) return true;
+    }
+    return false;
   }
 
   /**

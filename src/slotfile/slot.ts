@@ -13,7 +13,7 @@ const FIRST_GUESS = 512;
 const SLACK = 64;
 const LENGTH_BYTES = BigInt(LENGTH_SIZE);
 // How often a copy made without the lock is compared with the slot again.
-const LOOKS = 3;
+const LOOKS = 2;
 
 /** How a slot's bytes become a snapshot, by layout version. */
 interface SlotCodec {
@@ -70,9 +70,15 @@ export class Slot {
    * publication of this rank fell between them. Then each of the looks that follow, within some
    * tens of nanoseconds, must have met another whole publication, and one with the same bytes:
    * timestamps alone forbid that, and so does the pair of system calls between two publications.
+   *
+   * A length of 0 is a publication that is not there yet: what was published last still counts.
    */
   copyIfStill(libc: Libc, target: Scratch): boolean {
     const before = this.#lengthNow(libc, target);
+    if (before === 0) {
+      target.image.words[0] = 0;
+      return true;
+    }
     target.reserve(this.#guess, 0);
     libc.memcpy(target.at, this.#start, this.#guessLength);
     const length = target.image.words[0]!;

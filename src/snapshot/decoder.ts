@@ -100,15 +100,16 @@ export class SnapshotDecoder {
   check(incoming: Image, end: number): number {
     this.#take(incoming, end);
     const shape = this.#shape!;
+    const view = this.#image.payloadView;
     this.#last = null;
     for (let v = 0; v < shape.places.length; v++) {
       const form = shape.places[v]! & 15;
-      if (form === UINT64 || form === INT64) this.#read(shape.places[v]!);
+      if (form === UINT64 || form === INT64) read(view, shape.places[v]!);
     }
     if (shape.extra !== null && hasFlatSections(shape.extra)) {
       liftFlatSections(this.#build(shape, ALL, null), shape.extra);
     }
-    return this.#read(shape.places[DP_RANK]!);
+    return read(view, shape.places[DP_RANK]!);
   }
 
   /** Takes a payload over; returns whose values changed, as bits. */
@@ -144,64 +145,29 @@ export class SnapshotDecoder {
     return changed;
   }
 
-  #read(place: number): number {
-    const view = this.#image.payloadView;
-    const at = place >> 4;
-    switch (place & 15) {
-      case ABSENT:
-        return 0;
-      case FLOAT64:
-        return view.getFloat64(at);
-      case FIXINT:
-      case INT8:
-        return view.getInt8(at);
-      case UINT8:
-        return view.getUint8(at);
-      case UINT16:
-        return view.getUint16(at);
-      case UINT32:
-        return view.getUint32(at);
-      case INT16:
-        return view.getInt16(at);
-      case INT32:
-        return view.getInt32(at);
-      case FLOAT32:
-        return view.getFloat32(at);
-      case UINT64:
-        return exact(view.getUint32(at) * HALF + view.getUint32(at + 4), at);
-      case INT64:
-        return exact(view.getInt32(at) * HALF + view.getUint32(at + 4), at);
-      case UINT64_AS_FLOAT:
-        return view.getUint32(at) * HALF + view.getUint32(at + 4);
-      case INT64_AS_FLOAT:
-        return view.getInt32(at) * HALF + view.getUint32(at + 4);
-      default:
-        throw new SnapshotDecodeError("a form that cannot be", at);
-    }
-  }
-
   /** Makes the snapshot; what did not change is taken from the last one. */
   #build(shape: Shape, changed: number, last: LoadSnapshot | null): LoadSnapshot {
     const { places, sections } = shape;
+    const view = this.#image.payloadView;
     let v = 0;
     return {
-      timestamp: this.#read(places[v++]!),
-      dpRank: this.#read(places[v++]!),
-      numRunningReqs: this.#read(places[v++]!),
-      numWaitingReqs: this.#read(places[v++]!),
-      numWaitingUncachedTokens: this.#read(places[v++]!),
-      numUsedTokens: this.#read(places[v++]!),
-      numTotalTokens: this.#read(places[v++]!),
-      numActiveTokens: this.#read(places[v++]!),
-      numPreallocReadyTokens: this.#read(places[v++]!),
-      maxTotalNumTokens: this.#read(places[v++]!),
-      maxRunningRequests: this.#read(places[v++]!),
-      tokenUsage: this.#read(places[v++]!),
-      genThroughput: this.#read(places[v++]!),
-      cacheHitRate: this.#read(places[v++]!),
-      utilization: this.#read(places[v++]!),
-      totalPrefillUncachedTokens: this.#read(places[v++]!),
-      totalPrefillBusyUs: this.#read(places[v++]!),
+      timestamp: read(view, places[v++]!),
+      dpRank: read(view, places[v++]!),
+      numRunningReqs: read(view, places[v++]!),
+      numWaitingReqs: read(view, places[v++]!),
+      numWaitingUncachedTokens: read(view, places[v++]!),
+      numUsedTokens: read(view, places[v++]!),
+      numTotalTokens: read(view, places[v++]!),
+      numActiveTokens: read(view, places[v++]!),
+      numPreallocReadyTokens: read(view, places[v++]!),
+      maxTotalNumTokens: read(view, places[v++]!),
+      maxRunningRequests: read(view, places[v++]!),
+      tokenUsage: read(view, places[v++]!),
+      genThroughput: read(view, places[v++]!),
+      cacheHitRate: read(view, places[v++]!),
+      utilization: read(view, places[v++]!),
+      totalPrefillUncachedTokens: read(view, places[v++]!),
+      totalPrefillBusyUs: read(view, places[v++]!),
       decodeMoments: this.#moments(shape),
       memory: (changed & 2) === 0
         ? last!.memory
@@ -229,69 +195,111 @@ export class SnapshotDecoder {
   }
 
   #moments({ momentPlaces }: Shape): number[] | null {
-    return momentPlaces === null ? null : momentPlaces.map((place) => this.#read(place));
+    const view = this.#image.payloadView;
+    return momentPlaces === null ? null : momentPlaces.map((place) => read(view, place));
   }
 
   #memory({ places, sectionExtra, missing }: Shape): MemoryMetrics {
+    const view = this.#image.payloadView;
     let v = SECTION_START[0]!;
     return {
-      weightGb: this.#read(places[v++]!),
-      kvCacheGb: this.#read(places[v++]!),
-      graphGb: this.#read(places[v++]!),
-      tokenCapacity: this.#read(places[v++]!),
+      weightGb: read(view, places[v++]!),
+      kvCacheGb: read(view, places[v++]!),
+      graphGb: read(view, places[v++]!),
+      tokenCapacity: read(view, places[v++]!),
       extra: sectionExtra[0]!,
       missing: missing[0]!,
     };
   }
 
   #speculative({ places, sectionExtra, missing }: Shape): SpeculativeMetrics {
+    const view = this.#image.payloadView;
     let v = SECTION_START[1]!;
     return {
-      acceptLength: this.#read(places[v++]!),
-      acceptRate: this.#read(places[v++]!),
+      acceptLength: read(view, places[v++]!),
+      acceptRate: read(view, places[v++]!),
       extra: sectionExtra[1]!,
       missing: missing[1]!,
     };
   }
 
   #lora({ places, sectionExtra, missing }: Shape): LoRAMetrics {
+    const view = this.#image.payloadView;
     let v = SECTION_START[2]!;
     return {
-      slotsUsed: this.#read(places[v++]!),
-      slotsTotal: this.#read(places[v++]!),
-      utilization: this.#read(places[v++]!),
+      slotsUsed: read(view, places[v++]!),
+      slotsTotal: read(view, places[v++]!),
+      utilization: read(view, places[v++]!),
       extra: sectionExtra[2]!,
       missing: missing[2]!,
     };
   }
 
   #disaggregation({ places, sectionExtra, missing, mode }: Shape): DisaggregationMetrics {
+    const view = this.#image.payloadView;
     let v = SECTION_START[3]! + 1; // The first is the mode, a string.
     return {
       mode,
-      prefillBootstrapQueueReqs: this.#read(places[v++]!),
-      prefillInflightQueueReqs: this.#read(places[v++]!),
-      decodePreallocQueueReqs: this.#read(places[v++]!),
-      decodeTransferQueueReqs: this.#read(places[v++]!),
-      decodeRetractedQueueReqs: this.#read(places[v++]!),
-      kvTransferSpeedGbS: this.#read(places[v++]!),
-      kvTransferLatencyMs: this.#read(places[v++]!),
+      prefillBootstrapQueueReqs: read(view, places[v++]!),
+      prefillInflightQueueReqs: read(view, places[v++]!),
+      decodePreallocQueueReqs: read(view, places[v++]!),
+      decodeTransferQueueReqs: read(view, places[v++]!),
+      decodeRetractedQueueReqs: read(view, places[v++]!),
+      kvTransferSpeedGbS: read(view, places[v++]!),
+      kvTransferLatencyMs: read(view, places[v++]!),
       extra: sectionExtra[3]!,
       missing: missing[3]!,
     };
   }
 
   #queues({ places, sectionExtra, missing }: Shape): QueueMetrics {
+    const view = this.#image.payloadView;
     let v = SECTION_START[4]!;
     return {
-      waiting: this.#read(places[v++]!),
-      grammar: this.#read(places[v++]!),
-      paused: this.#read(places[v++]!),
-      retracted: this.#read(places[v++]!),
-      preallocReady: this.#read(places[v++]!),
+      waiting: read(view, places[v++]!),
+      grammar: read(view, places[v++]!),
+      paused: read(view, places[v++]!),
+      retracted: read(view, places[v++]!),
+      preallocReady: read(view, places[v++]!),
       extra: sectionExtra[4]!,
       missing: missing[4]!,
     };
+  }
+}
+
+/** Reads a value from its place. */
+function read(view: DataView, place: number): number {
+  const at = place >> 4;
+  switch (place & 15) {
+    case FLOAT64:
+      return view.getFloat64(at);
+    case ABSENT:
+      return 0;
+    case FIXINT:
+    case INT8:
+      return view.getInt8(at);
+    case UINT8:
+      return view.getUint8(at);
+    case UINT16:
+      return view.getUint16(at);
+    case UINT32:
+      return view.getUint32(at);
+    case INT16:
+      return view.getInt16(at);
+    case INT32:
+      return view.getInt32(at);
+    case FLOAT32:
+      return view.getFloat32(at);
+    case UINT64:
+      return exact(view.getUint32(at) * HALF + view.getUint32(at + 4), at);
+    case INT64:
+      return exact(view.getInt32(at) * HALF + view.getUint32(at + 4), at);
+    case UINT64_AS_FLOAT:
+      return view.getUint32(at) * HALF + view.getUint32(at + 4);
+    case INT64_AS_FLOAT:
+      return view.getInt32(at) * HALF + view.getUint32(at + 4);
+    default:
+      throw new SnapshotDecodeError("a form that cannot be", at);
   }
 }
 

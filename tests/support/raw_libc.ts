@@ -30,6 +30,10 @@ const SYMBOLS = {
   rmdir: { parameters: ["buffer"], result: "i32" },
   /** int chown(const char *pathname, uid_t owner, gid_t group) */
   chown: { parameters: ["buffer", "u32", "u32"], result: "i32" },
+  /** int dup2(int oldfd, int newfd) */
+  dup2: { parameters: ["i32", "i32"], result: "i32" },
+  /** ssize_t readlink(const char *pathname, char *buf, size_t bufsiz) */
+  readlink: { parameters: ["buffer", "buffer", "usize"], result: "isize" },
   /** int fcntl(int fd, int op, ...): F_GETFD takes no third argument */
   fcntl: { parameters: ["i32", "i32"], result: "i32" },
   /** int glob(const char *pattern, int flags, int (*errfunc)(...), glob_t *pglob) */

@@ -42,7 +42,31 @@ Deno.test("unchanged reads take no lock, so a writer finds it free", () => {
   }
 });
 
-Deno.test("a write that is met under way gives the last good snapshot, and is counted", () => {
+// What a writer that was stopped in the middle leaves: the length 0, or, of CPython's, which stores
+// the length byte by byte, a part of it. The lock tells that it is not the whole.
+const PARTIAL = Uint8Array.of(1, 0, 0, 0);
+
+Deno.test("a write that is met under way gives the last good snapshot without the lock", () => {
+  using file = new SlotPath();
+  using writer = new ShmLoadSnapshotWriter(file.path, { dpSize: 2, dpRank: 0 });
+  writer.write(createLoadSnapshot({ numRunningReqs: 1 }));
+  using reader = new ShmLoadSnapshotReader(file.path, { lockTimeoutMs: 0 });
+  const before = reader.readAll();
+  {
+    using _lock = file.hold("exclusive");
+    file.patch(12, EMPTY);
+    assert.equal(reader.read(0), before[0]);
+    assert.deepEqual(reader.readAll(), before);
+    assert.equal(reader.health()[0]?.ageMs === null, false);
+  }
+  assert.equal(reader.read(0), before[0], "the writer died: its last snapshot stays");
+  writer.write(createLoadSnapshot({ numRunningReqs: 3 }));
+  assert.equal(reader.read(0)?.numRunningReqs, 3);
+  // Where stores are not ordered, the lock is asked.
+  if (Deno.build.arch === "x86_64") assert.equal(reader.stats().lockMisses, 0);
+});
+
+Deno.test("a slot that cannot be understood while the lock is held is a counted miss", () => {
   using file = new SlotPath();
   using writer = new ShmLoadSnapshotWriter(file.path, { dpSize: 2, dpRank: 0 });
   using other = new ShmLoadSnapshotWriter(file.path, { dpSize: 2, dpRank: 1 });
@@ -51,21 +75,20 @@ Deno.test("a write that is met under way gives the last good snapshot, and is co
   using reader = new ShmLoadSnapshotReader(file.path, { lockTimeoutMs: 0 });
   const before = reader.readAll();
   {
-    // What a writer that was stopped in the middle leaves: the lock, and the length 0.
     using _lock = file.hold("exclusive");
-    file.patch(12, EMPTY);
+    file.patch(12, PARTIAL);
     assert.equal(reader.read(0), before[0]);
     assert.equal(reader.stats().lockMisses, 1);
     assert.deepEqual(reader.readAll(), before);
     assert.equal(reader.stats().lockMisses, 2);
     assert.equal(reader.read(1), before[1]);
     assert.equal(reader.stats().lockMisses, 2, "the other rank is not under way");
-    assert.equal(reader.health()[0]?.ageMs === null, false);
+    assert.notEqual(reader.health()[0]?.state, "corrupt");
   }
-  assert.equal(reader.read(0), before[0], "the writer died: its last snapshot stays");
+  assert.equal(reader.read(0), before[0]);
+  assert.equal(reader.health()[0]?.state, "corrupt", "the writer died, and the lock is free");
   writer.write(createLoadSnapshot({ numRunningReqs: 3 }));
   assert.equal(reader.read(0)?.numRunningReqs, 3);
-  assert.equal(reader.stats().lockMisses, 3);
 });
 
 Deno.test("a reader whose patience ended once answers at once until the lock is free", () => {
@@ -74,7 +97,7 @@ Deno.test("a reader whose patience ended once answers at once until the lock is 
   using reader = new ShmLoadSnapshotReader(file.path, { lockTimeoutMs: 200 });
   const load = reader.read(0);
   using _lock = file.hold("exclusive");
-  file.patch(12, EMPTY);
+  file.patch(12, PARTIAL);
   // With the whole patience each time this would take more than a quarter of an hour.
   for (let n = 0; n < 5000; n++) assert.equal(reader.read(0), load);
   assert.equal(reader.stats().lockMisses, 5000);

@@ -63,6 +63,7 @@ export class Outlet {
   /** Nothing comes any more: what is held back need not wait for its time. */
   end(): void {
     this.#hasEnded = true;
+    clearTimeout(this.#timer);
     this.#passAll();
   }
 
