@@ -11,9 +11,8 @@ import type { Libc } from "./libc.ts";
 
 const FIRST_GUESS = 512;
 const SLACK = 64;
-const LENGTH_BYTES = BigInt(LENGTH_SIZE);
 // How often a copy made without the lock is compared with the slot again.
-const LOOKS = 2;
+const LOOKS = 3;
 
 /** How a slot's bytes become a snapshot, by layout version. */
 interface SlotCodec {
@@ -66,37 +65,27 @@ export class Slot {
    * Copies the slot out without the lock, if it holds still meanwhile.
    *
    * Every writer stores the length 0, then the payload, then the length, and x86-64 shows stores in
-   * their order. So a copy between two looks at a length that is not 0 can only be torn if a whole
-   * publication of this rank fell between them. Then each of the looks that follow, within some
-   * tens of nanoseconds, must have met another whole publication, and one with the same bytes:
+   * their order. A look is one pass over length and payload, always in the same order, so from one
+   * look's length to the next look's, each byte is compared once. If no publication of this rank
+   * falls between two of those moments, the copy is whole. A torn one would need a whole publication
+   * in each of the three gaps, some tens of nanoseconds in all, and the same bytes each time:
    * timestamps alone forbid that, and so does the pair of system calls between two publications.
    *
    * A length of 0 is a publication that is not there yet: what was published last still counts.
    */
   copyIfStill(libc: Libc, target: Scratch): boolean {
-    const before = this.#lengthNow(libc, target);
-    if (before === 0) {
-      target.image.words[0] = 0;
-      return true;
-    }
     target.reserve(this.#guess, 0);
     libc.memcpy(target.at, this.#start, this.#guessLength);
     const length = target.image.words[0]!;
     const end = LENGTH_SIZE + length;
+    if (length === 0) return true;
     // A longer payload than expected is read under the lock, which also makes the guess longer.
-    if (length <= 0 || length !== before || end > this.#guess) return false;
+    if (length < 0 || end > this.#guess) return false;
     const byteLength = end === this.#seenEnd ? this.#seenLength : BigInt(end);
     for (let look = 0; look < LOOKS; look++) {
-      if (this.#lengthNow(libc, target) !== length) return false;
       if (libc.memcmp(this.#start, target.at, byteLength) !== 0) return false;
     }
-    return this.#lengthNow(libc, target) === length;
-  }
-
-  /** The length that stands in the slot; calls of C keep their order, so it is read here and now. */
-  #lengthNow(libc: Libc, target: Scratch): number {
-    libc.memcpy(target.lengthAt, this.#start, LENGTH_BYTES);
-    return target.length[0]!;
+    return true;
   }
 
   /** Copies the slot out. Only under the lock. */
@@ -179,9 +168,6 @@ export class Scratch {
   image: Image = createImage(FIRST_GUESS);
   /** The address of its bytes. */
   at: bigint = addressOf(this.image.bytes);
-  /** A word of its own, for looks at a length. */
-  readonly length: Int32Array<ArrayBuffer> = new Int32Array(new ArrayBuffer(LENGTH_SIZE));
-  readonly lengthAt: bigint = addressOf(new Uint8Array(this.length.buffer));
 
   /** Makes room, and keeps the first bytes. */
   reserve(byteLength: number, keep: number): void {

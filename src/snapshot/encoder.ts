@@ -33,6 +33,8 @@ const SECTION_BIT = Uint8Array.from(
   VALUES,
   (_, v) => v < CORE_COUNT ? 0 : 1 << SECTION_START.findLastIndex((start) => v >= start),
 );
+// More than all known keys, heads and numbers take together: 23 keys of at most 30 bytes, 40 values.
+const PLAIN_SIZE = 1280;
 const HALF = 2 ** 32;
 const UTF8 = new TextEncoder();
 const FLOAT64_TAG = TAG[FLOAT64]!;
@@ -45,7 +47,7 @@ const FLOAT64_TAG = TAG[FLOAT64]!;
  * the rule, costs one store for each value.
  */
 export class SnapshotEncoder {
-  #image: Image = createImage(1024);
+  #image: Image = createImage(2 * PLAIN_SIZE);
   #end = PAYLOAD_AT;
   readonly #values: Float64Array = new Float64Array(VALUES.length);
   readonly #valueWords: Int32Array = new Int32Array(this.#values.buffer);
@@ -53,6 +55,7 @@ export class SnapshotEncoder {
   readonly #written: Float64Array = new Float64Array(VALUES.length);
   readonly #writtenWords: Int32Array = new Int32Array(this.#written.buffer);
   readonly #places: Int32Array = new Int32Array(VALUES.length);
+  readonly #forms: Uint8Array = new Uint8Array(CORE_COUNT);
   #sections = -1;
   // How many decode moments stand in the image, and where the first one does; -1 for none.
   #momentCount = -1;
@@ -190,9 +193,13 @@ export class SnapshotEncoder {
     this.#momentCount = momentCount(snapshot);
     this.#places.fill(0);
     this.#written.set(this.#values);
+    const forms = this.#forms;
     for (let v = 0; v < CORE_COUNT; v++) {
-      if (v !== MOMENTS && formOf(this.#values[v]!, v) !== ABSENT) count++;
+      const form = v === MOMENTS ? ABSENT : formOf(this.#values[v]!, v);
+      forms[v] = form;
+      if (form !== ABSENT) count++;
     }
+    this.#reserve(0);
     if (moments !== null) count++;
     for (let bits = sections; bits !== 0; bits &= bits - 1) count++;
     this.#mapHead(count);
@@ -201,10 +208,9 @@ export class SnapshotEncoder {
         if (moments !== null) this.#moments(moments);
         continue;
       }
-      const form = formOf(this.#values[v]!, v);
-      if (form === ABSENT) continue;
+      if (forms[v] === ABSENT) continue;
       this.#key(v);
-      this.#number(v, form);
+      this.#number(v, forms[v]!);
     }
     for (let s = 0; s < SECTIONS.length; s++) {
       if ((sections & (1 << s)) !== 0) this.#section(s, snapshot[SECTIONS[s]!.name]!);
@@ -251,12 +257,10 @@ export class SnapshotEncoder {
   }
 
   #key(key: number): void {
-    this.#reserve(32);
     this.#end = writeKey(this.#image.view, this.#end, key);
   }
 
   #number(value: number, form: number): void {
-    this.#reserve(9);
     if (form !== FIXINT) this.#image.bytes[this.#end++] = TAG[form]!;
     this.#places[value] = placeOf(this.#end, form);
     this.#store(form, this.#end, this.#values[value]!);
@@ -289,14 +293,12 @@ export class SnapshotEncoder {
 
   /** msgspec writes a map of a struct with more than 15 fields with two bytes of length, always. */
   #mapHead(count: number): void {
-    this.#reserve(3);
     this.#image.bytes[this.#end] = 0xde;
     this.#image.view.setUint16(this.#end + 1, count);
     this.#end += 3;
   }
 
   #arrayHead(count: number): void {
-    this.#reserve(5);
     const { bytes, view } = this.#image;
     if (count < 16) {
       bytes[this.#end++] = 0x90 | count;
@@ -360,9 +362,11 @@ export class SnapshotEncoder {
     this.#end += bytes.length;
   }
 
+  /** Makes room for so many bytes, and for all that the table knows behind them. */
   #reserve(byteLength: number): void {
-    if (this.#end + byteLength <= this.#image.bytes.length) return;
-    const larger = createImage((this.#end + byteLength) * 2);
+    const needed = this.#end + byteLength + PLAIN_SIZE;
+    if (needed <= this.#image.bytes.length) return;
+    const larger = createImage(needed * 2);
     larger.bytes.set(this.#image.bytes.subarray(0, this.#end));
     this.#image = larger;
   }

@@ -13,9 +13,13 @@ export interface PrometheusGauge {
 
 /** How a gauge is made. */
 export interface PrometheusGaugeConfiguration<Registry> {
+  /** What it is called. */
   readonly name: string;
+  /** What it shows, in a sentence. */
   readonly help: string;
+  /** The names of its labels. */
   readonly labelNames: string[];
+  /** Where it is registered. */
   readonly registers: Registry[];
   /** Called before each scrape. */
   readonly collect?: () => void;

@@ -34,6 +34,7 @@ export interface KvMetricsTerms {
 
 /** A publisher, or a function to call; and its terms. */
 export interface KvMetricsOutlet extends KvMetricsTerms {
+  /** Who is told. */
   readonly publisher:
     | KvMetricsPublisher
     | ((message: ReceivedKvMetrics) => void | PromiseLike<void>);
