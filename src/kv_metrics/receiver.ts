@@ -209,7 +209,7 @@ export class KvMetricsReceiver implements AsyncDisposable, AsyncIterable<Receive
   /**
    * Resolves when nothing arrives any more: with `null` after {@linkcode close}, or with a
    * {@linkcode WorkerFailedError} if the worker failed, its reason as the `cause`; the last values
-   * then stay readable. Never rejects.
+   * then stay readable. Never rejects. Waiting for it alone does not keep the process; a loop does.
    */
   get closed(): Promise<WorkerFailedError | null> {
     return this.#worker.closed;

@@ -2,7 +2,7 @@
 
 // Not the Web's Worker: that one can neither be unreferenced, so that a program which forgets to
 // close would never end, nor tells when it exits.
-import { Worker } from "node:worker_threads";
+import { SHARE_ENV, Worker } from "node:worker_threads";
 import { WorkerFailedError } from "../errors.ts";
 import { type PackedError, unpackError } from "./error_transfer.ts";
 import type { Wakeup } from "./wakeup.ts";
@@ -84,7 +84,8 @@ export class WorkerHandle<Ready> {
   ): Promise<WorkerHandle<Ready>> {
     let worker: Worker;
     try {
-      worker = new Worker(moduleUrl(url), { workerData: data });
+      // Without a word on it the environment is copied, and on a terminal Deno asks for leave to.
+      worker = new Worker(moduleUrl(url), { workerData: data, env: SHARE_ENV });
     } catch (error) {
       wakeup.close();
       throw error;

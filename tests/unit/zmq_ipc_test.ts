@@ -114,6 +114,18 @@ Deno.test("what is not a socket is left alone", { ignore }, () => {
   assert.equal(isThere(ipc.lockPath), false);
 });
 
+Deno.test("an empty file, by which SGLang reserves a path, is taken over", { ignore }, () => {
+  using ipc = new TempIpc();
+  new RawFile(ipc.path, { mode: 0o600 })[Symbol.dispose]();
+  {
+    using pull = new PullSocket(ipc.endpoint, LIMITS);
+    using push = new PushSocket(ipc.endpoint);
+    push.send(bytesOf("at the reserved path"));
+    assert.equal(textOf(receive(pull)), "at the reserved path");
+  }
+  assert.deepEqual([isThere(ipc.path), isThere(ipc.lockPath)], [false, false]);
+});
+
 Deno.test("a link in the place of the lock file is not followed", { ignore }, () => {
   using ipc = new TempIpc();
   using target = new TempIpc();

@@ -128,6 +128,8 @@ export class LoadEventPublisher implements KvMetricsPublisher {
   readonly #options: LoadEventOptions;
 
   /**
+   * Makes a publisher.
+   *
    * @param send Sends an event.
    * @param options The worker, the unit of its blocks, and the namespace.
    */
