@@ -120,3 +120,43 @@ export {
   KV_METRICS_MODULES,
   type PickleOptions,
 } from "./src/kv_metrics/pickle_writer.ts";
+export {
+  type EmitOutcome,
+  KvMetricsEmitter,
+  type KvMetricsEmitterOptions,
+  type KvMetricsEmitterStats,
+} from "./src/kv_metrics/emitter.ts";
+export type { ReceivedKvMetrics } from "./src/kv_metrics/received_kv_metrics.ts";
+export { KvMetricsReceiver, type KvMetricsReceiverStats } from "./src/kv_metrics/receiver.ts";
+export type { KvMetricsReceiverOptions } from "./src/kv_metrics/receiver_options.ts";
+export type { ReceiveCounts } from "./src/kv_metrics/receive_block.ts";
+export type { KvMetricsRefusalKind } from "./src/kv_metrics/refusals.ts";
+export {
+  type ForwardPassMetrics,
+  type LoadEvent,
+  loadEventJson,
+  loadEventOf,
+  type LoadEventOptions,
+  LoadEventPublisher,
+  type LoadEventPublisherOptions,
+} from "./src/kv_metrics/publishers/load_event.ts";
+export type { OnFailure } from "./src/kv_metrics/publishers/outlet.ts";
+export {
+  type PrometheusGauge,
+  type PrometheusGaugeConfiguration,
+  type PrometheusModule,
+  PrometheusPublisher,
+  type PrometheusPublisherOptions,
+} from "./src/kv_metrics/publishers/prometheus_publisher.ts";
+export type {
+  KvMetricsOutlet,
+  KvMetricsOutletStats,
+  KvMetricsPublisher,
+  KvMetricsTerms,
+} from "./src/kv_metrics/publishers/publisher.ts";
+export { KvMetricsRelay, type KvMetricsRelayOptions } from "./src/kv_metrics/publishers/relay.ts";
+export {
+  loadSnapshotFrom,
+  SlotFilePublisher,
+  type SlotFilePublisherOptions,
+} from "./src/kv_metrics/publishers/slot_file_publisher.ts";

@@ -2,72 +2,23 @@
 
 import type { WorkerFailedError } from "../errors.ts";
 import { CoarseClock } from "../slotfile/coarse_clock.ts";
-import { checkDpRank, checkDpSize, MAX_DP_SIZE } from "../slotfile/layout.ts";
+import { checkDpRank } from "../slotfile/layout.ts";
 import { acquireLibc, type LibcLease } from "../slotfile/libc.ts";
 import type { RankHealth } from "../slotfile/rank_health.ts";
-import type { CurveServerOptions } from "../zmq/curve.ts";
-import { parseEndpoint } from "../zmq/endpoint.ts";
 import { Wakeup } from "../zmq/wakeup.ts";
 import { WorkerHandle } from "../zmq/worker_handle.ts";
 import type { KvMetrics } from "./kv_metrics.ts";
 import { type MessageFeed, MessageIterator } from "./message_iterator.ts";
 import { ARRIVED_AT, metricsOf, RECORD_LENGTH } from "./message_record.ts";
-import { MAX_QUEUE_SIZE } from "./message_ring.ts";
 import { ReceiveBlock, type ReceiveCounts } from "./receive_block.ts";
 import type { ReceiveWorkerData, ReceiveWorkerReady } from "./receive_worker_data.ts";
 import { type ReceivedKvMetrics, receivedOf } from "./received_kv_metrics.ts";
+import {
+  type KvMetricsReceiverOptions,
+  type ReceiverSettings,
+  settingsOf,
+} from "./receiver_options.ts";
 import type { KvMetricsRefusalKind } from "./refusals.ts";
-
-/** Options of {@linkcode KvMetricsReceiver.open}. */
-export interface KvMetricsReceiverOptions {
-  /**
-   * How many ranks the engine has, 1..65535. Messages of others are refused, and {@linkcode
-   * KvMetricsReceiver.health} names each of them. Without it the engine tells by and by: every rank
-   * below `maxRanks` is taken, and `health` names those up to the highest that was heard.
-   */
-  readonly dpSize?: number;
-  /** Without `dpSize`: ranks from this one on are refused. @default {1024} */
-  readonly maxRanks?: number;
-  /**
-   * How many tokens a sender's block has: 1 for SGLang, whose two "blocks" count tokens. A fork that
-   * sends pages has its page size. What the receiver gives out is in tokens in any case.
-   *
-   * @default {1}
-   */
-  readonly tokensPerBlock?: number;
-  /**
-   * From which age on a rank counts as stale, in milliseconds since its arrival. Schedulers report
-   * with prefills and every 40 decode steps, and not at all while they are idle: only a limit that
-   * is far longer tells that something is wrong.
-   *
-   * @default {10_000}
-   */
-  readonly staleAfterMs?: number;
-  /**
-   * How many messages are kept for the loop that takes each of them, 0..1048576; then the oldest
-   * gives way. `latest` does not need it.
-   *
-   * @default {1024}
-   */
-  readonly queueSize?: number;
-  /**
-   * Messages that libzmq keeps for each sender until the worker takes them; ZMQ_RCVHWM. A sender
-   * beyond that is held up, not the others. @default {1000}
-   */
-  readonly receiveHighWaterMark?: number;
-  /** Keys, so that only known senders get in. SGLang's own scheduler does not know CURVE. */
-  readonly curve?: CurveServerOptions;
-  /**
-   * Binds beyond this machine without keys: whoever reaches the port can then tell any load.
-   *
-   * @default {false}
-   */
-  readonly allowInsecureBind?: boolean;
-  /** A system libzmq to use instead of the one that npm:zeromq ships. */
-  readonly libzmqPath?: string;
-  /** Closes the receiver when it aborts. */
-  readonly signal?: AbortSignal;
-}
 
 /** What a receiver has done so far. Counts start at 0 and only grow. */
 export interface KvMetricsReceiverStats extends ReceiveCounts {
@@ -131,18 +82,18 @@ export class KvMetricsReceiver implements AsyncDisposable, AsyncIterable<Receive
   private constructor(
     worker: WorkerHandle<ReceiveWorkerReady>,
     block: ReceiveBlock,
-    maxRanks: number,
-    options: KvMetricsReceiverOptions,
+    settings: ReceiverSettings,
+    signal: AbortSignal | null,
   ) {
     this.#worker = worker;
     this.#block = block;
     this.endpoint = worker.ready.endpoint;
-    this.#dpSize = options.dpSize ?? null;
-    this.#maxRanks = maxRanks;
-    this.#staleAfterMs = options.staleAfterMs ?? 10_000;
+    this.#dpSize = settings.dpSize;
+    this.#maxRanks = settings.worker.maxRanks;
+    this.#staleAfterMs = settings.staleAfterMs;
     this.#lease = acquireLibc(this.endpoint);
     this.#clock = new CoarseClock(this.#lease.libc);
-    this.#signal = options.signal ?? null;
+    this.#signal = signal;
     this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
     worker.closed.then(() => {
       this.#hasEnded = true;
@@ -168,38 +119,21 @@ export class KvMetricsReceiver implements AsyncDisposable, AsyncIterable<Receive
     endpoint: string,
     options: KvMetricsReceiverOptions = {},
   ): Promise<KvMetricsReceiver> {
-    const { dpSize, queueSize = 1024, receiveHighWaterMark = 1000, signal } = options;
-    const { staleAfterMs = 10_000, tokensPerBlock = 1 } = options;
+    const { signal } = options;
     signal?.throwIfAborted();
-    if (dpSize !== undefined) checkDpSize(dpSize);
-    const maxRanks = dpSize ?? options.maxRanks ?? 1024;
-    checkCount("maxRanks", maxRanks, 1, MAX_DP_SIZE);
-    checkCount("queueSize", queueSize, 0, MAX_QUEUE_SIZE);
-    checkCount("tokensPerBlock", tokensPerBlock, 1, 2 ** 31 - 1);
-    checkCount("receiveHighWaterMark", receiveHighWaterMark, 1, 2 ** 31 - 1);
-    if (!(staleAfterMs >= 0)) {
-      throw new RangeError(`Cannot use staleAfterMs ${staleAfterMs}: not a number of milliseconds`);
-    }
-    parseEndpoint(endpoint, "bind");
-    const block = new ReceiveBlock({ maxRanks, queueSize });
+    const settings = settingsOf(endpoint, options);
+    const block = new ReceiveBlock(settings.worker);
     const wakeup = new Wakeup();
     const data: ReceiveWorkerData = {
-      endpoint,
-      maxRanks,
-      queueSize,
-      receiveHighWaterMark,
-      tokensPerBlock,
+      ...settings.worker,
       block: block.buffer,
       wakeupFd: wakeup.fd,
-      curve: options.curve ?? null,
-      allowInsecureBind: options.allowInsecureBind ?? false,
-      libzmqPath: options.libzmqPath ?? null,
     };
     const url = new URL("../../workers/kv_metrics_worker.ts", import.meta.url);
     const worker = await WorkerHandle.start<ReceiveWorkerReady>(url, data, block, wakeup);
     try {
       signal?.throwIfAborted();
-      return new KvMetricsReceiver(worker, block, maxRanks, options);
+      return new KvMetricsReceiver(worker, block, settings, signal ?? null);
     } catch (error) {
       await worker.stop();
       throw error;
@@ -331,9 +265,4 @@ export class KvMetricsReceiver implements AsyncDisposable, AsyncIterable<Receive
   #mustBeOpen(what: string): void {
     if (this.#closing !== null) throw new TypeError(`Cannot ${what}: the receiver is closed`);
   }
-}
-
-function checkCount(name: string, value: number, least: number, most: number): void {
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw new RangeError(`Cannot use ${name} ${value}: not an integer from ${least} to ${most}`);
 }

@@ -23,14 +23,12 @@ for (const transport of ["tcp", "ipc"]) {
       const args = ["--allow-all", PUSH, reader.endpoint, String(rank), String(STEPS)];
       return stack.use(Child.deno(args));
     });
-    for (const child of children) {
-      assert.equal(await child.line(), "sent");
-      assert.deepEqual((await child.end()).stderr, "");
-    }
+    for (const child of children) assert.equal(await child.line(), "sent");
     await until(
       "the last step of each rank is readable",
       () => reader.readAll().filter((load) => load.numRunningReqs === STEPS).length === RANKS,
     );
+    for (const child of children) assert.equal((await child.end()).stderr, "");
     assert.deepEqual(reader.read(1)?.queues?.waiting, STEPS);
     const { received, published, superseded } = reader.stats();
     assert.deepEqual([received, published + superseded], [RANKS * STEPS, RANKS * STEPS]);

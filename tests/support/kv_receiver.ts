@@ -3,11 +3,8 @@
 import { createKvMetrics, type KvMetrics } from "../../src/kv_metrics/kv_metrics.ts";
 import { encodeKvMetricsPickle } from "../../src/kv_metrics/pickle_writer.ts";
 import type { ReceivedKvMetrics } from "../../src/kv_metrics/received_kv_metrics.ts";
-import {
-  KvMetricsReceiver,
-  type KvMetricsReceiverOptions,
-  type KvMetricsReceiverStats,
-} from "../../src/kv_metrics/receiver.ts";
+import { KvMetricsReceiver, type KvMetricsReceiverStats } from "../../src/kv_metrics/receiver.ts";
+import type { KvMetricsReceiverOptions } from "../../src/kv_metrics/receiver_options.ts";
 import type { KvMetricsRefusalKind } from "../../src/kv_metrics/refusals.ts";
 import { type Holdings, holdings, LOOPBACK } from "./collector.ts";
 import { until } from "./wait.ts";

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { EndpointInUseError } from "../../src/errors.ts";
-import { KvMetricsReceiver, type KvMetricsReceiverOptions } from "../../src/kv_metrics/receiver.ts";
+import { KvMetricsReceiver } from "../../src/kv_metrics/receiver.ts";
+import type { KvMetricsReceiverOptions } from "../../src/kv_metrics/receiver_options.ts";
 import { PushSocket } from "../../src/zmq/socket.ts";
 import { LOOPBACK, returnTo } from "../support/collector.ts";
 import { messageOf, receiverHoldings, TestReceiver } from "../support/kv_receiver.ts";
