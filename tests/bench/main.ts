@@ -11,6 +11,8 @@ import { ensurePeers, type ReadyPeers } from "../peers/setup.ts";
 import { type BenchContext, PACES, type Suite } from "./bench_context.ts";
 import { codecSuite } from "./codec_suite.ts";
 import { importSuite } from "./import_suite.ts";
+import { kvMetricsSuite } from "./kv_metrics_suite.ts";
+import { kvReceiveSuite } from "./kv_receive_suite.ts";
 import { leftAloneSuite } from "./left_alone_suite.ts";
 import { compileLimit } from "./limit.ts";
 import { lookAtMachine, type Machine } from "./machine.ts";
@@ -19,9 +21,18 @@ import { type Section, verdictsOf } from "./results.ts";
 import { slotFileSuite } from "./slot_file_suite.ts";
 import { spreadOf } from "./statistics.ts";
 import { renderSection, renderVerdicts } from "./table.ts";
+import { zmqSuite } from "./zmq_suite.ts";
 
-/** In the order of the report. A suite for ZeroMQ stands here next: cost per update, freshness. */
-const SUITES: readonly Suite[] = [codecSuite, slotFileSuite, leftAloneSuite, importSuite];
+/** In the order of the report. */
+const SUITES: readonly Suite[] = [
+  codecSuite,
+  slotFileSuite,
+  leftAloneSuite,
+  zmqSuite,
+  kvMetricsSuite,
+  kvReceiveSuite,
+  importSuite,
+];
 
 const USAGE = `Usage: deno task bench [options]
 
