@@ -1,7 +1,7 @@
 """SGLang's own collector in a benchmark; see zmq_ours.ts.
 
 Usage: zmq_reference.py MODULES PATH, then "endpoint", a number of messages, "idle SECONDS",
-"turn", or
+"turns COUNT", or
 "serve SECONDS", which polls every 20 ms.
 
 Its PULL conflates, and would see the last message of a connection only. Where every message is to be
@@ -23,13 +23,17 @@ path = sys.argv[2]
 
 
 class Counting:
-    """A PULL that counts what it hands out."""
+    """A PULL that counts what it hands out, and ends a drain after so many."""
 
     def __init__(self, socket):
         self.socket = socket
         self.count = 0
+        self.left = sys.maxsize
 
     def recv(self, flags):
+        if self.left == 0:
+            raise zmq.Again()
+        self.left -= 1
         data = self.socket.recv(flags)
         self.count += 1
         return data
@@ -71,10 +75,13 @@ for line in sys.stdin:
     cpu = time.process_time_ns()
     if words[0] == "endpoint":
         say({"endpoint": endpoint})
-    elif words[0] == "turn":
+    elif words[0] == "turns":
         before, begin = counting.count, time.perf_counter_ns()
-        collector._poll()
+        for _ in range(int(words[1])):
+            counting.left = 8
+            collector._poll()
         ns = time.perf_counter_ns() - begin
+        counting.left = sys.maxsize
         say({"ns": ns, "count": counting.count - before})
     elif words[0] == "idle":
         time.sleep(float(words[1]))

@@ -41,10 +41,9 @@ const UPDATES: readonly UpdateCase[] = [
   },
 ];
 
-const TURN = "ZeroMQ, drain, check and write an update, 8 ranks waiting";
-const TURNS = 40;
-const WARM_TURNS = 1_000;
-const ARRIVAL_MS = 3;
+const TURN = "ZeroMQ, drain, check and write an update, 8 ranks a turn";
+const TURNS = 2_000;
+const ARRIVAL_MS = 200;
 const FRESHNESS = "ZeroMQ, from write to readable elsewhere";
 const IDLE = "ZeroMQ, processor time of a second without messages";
 const RATE = 1_000;
@@ -148,29 +147,15 @@ async function compareTurns(context: BenchContext): Promise<Result> {
   await using ours = await Collecting.start(context, OURS, "zmq_turn.ts");
   await using reference = await Collecting.start(context, REFERENCE);
   const found: Record<string, number[]> = { [OURS]: [], [REFERENCE]: [] };
-  for (const { collector, sender } of [ours, reference]) {
-    for (let turn = 0; turn < WARM_TURNS; turn++) {
-      await sender.ask("64 64 0");
-      await collector.ask("turn");
-    }
-  }
+  // The first round fills caches.
   for (let round = 0; round <= rounds; round++) {
     for (const [side, { collector, sender }] of [[OURS, ours], [REFERENCE, reference]] as const) {
-      // What the warm-up left over.
+      await sender.ask(`${TURNS * 8} ${TURNS * 8} 0`);
       await new Promise((resolve) => setTimeout(resolve, ARRIVAL_MS));
-      await collector.ask("turn");
-      let ns = 0;
-      let count = 0;
-      for (let turn = 0; turn < TURNS; turn++) {
-        await sender.ask("8 8 0");
-        await new Promise((resolve) => setTimeout(resolve, ARRIVAL_MS));
-        const one = await collector.ask<{ readonly ns: number; readonly count: number }>("turn");
-        // A turn that met only some of the eight is not the case.
-        if (one.count !== 8) continue;
-        ns += one.ns;
-        count += one.count;
-      }
-      if (round > 0 && count > 0) found[side]!.push(ns / count);
+      const line = side === OURS ? String(TURNS) : `turns ${TURNS}`;
+      const one = await collector.ask<{ readonly ns: number; readonly count: number }>(line);
+      if (one.count !== TURNS * 8) throw new Error(`${side}: ${one.count} messages were there`);
+      if (round > 0) found[side]!.push(one.ns / one.count);
     }
     progress.step(TURN, round, rounds);
   }
