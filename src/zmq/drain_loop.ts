@@ -29,7 +29,7 @@ export interface MessageSource {
 }
 
 /** The loop says that it lives this often, in milliseconds. */
-export const HEARTBEAT_MS = 250;
+export const HEARTBEAT_MS = 500;
 
 // A lock that another process keeps is tried again this often.
 const RETRY_MS = 2;

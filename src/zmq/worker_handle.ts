@@ -21,7 +21,7 @@ export interface WorkerControl {
   stop(): void;
 }
 
-// A heartbeat is due four times as often as it is looked for, and one look that comes late after
+// A heartbeat is due twice as often as it is looked for, and one look that comes late after
 // this whole process was stopped is not yet a silence.
 const LOOK_MS = 1000;
 const SILENT_LOOKS = 3;
