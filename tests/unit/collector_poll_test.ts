@@ -61,7 +61,7 @@ Deno.test("a poll that comes while another one is answered is not forgotten", as
   for (let round = 0; round < 40; round++) {
     const first = collector.reader.poll();
     if (round % 2 === 1) await sleep(1);
-    // Forgotten, it would be found at the worker's next heartbeat, after 250 ms.
+    // Forgotten, it would be found at the worker's next heartbeat, after 500 ms.
     if (!await collector.reader.poll({ timeoutMs: 150 })) late++;
     assert.equal(await first, true);
     await sleep(10);
