@@ -128,7 +128,9 @@ Deno.test("to only collect needs no permission to run, and the slot file that wa
 });
 
 peerTest("SGLang's ranks are shown", async (peer) => {
-  await using child = start(["--collect-only", "--ranks", "2", "--interval-ms", "200"], []);
+  using file = new SlotPath();
+  const args = ["--collect-only", "--ranks", "2", "--interval-ms", "200", "--path", file.path];
+  await using child = start(args, []);
   const [, endpoint] = await lineOf(child, HEADER);
   const writer = await peer.openZmqWriter(endpoint!, { dpSize: 2, dpRank: 0 });
   await writer.write({ dp_rank: 0, timestamp: 1, num_running_reqs: 34 });
