@@ -48,5 +48,8 @@ Deno.test("200 rounds of open, 1,000 messages and close lose nothing and keep no
   // One worker more or less may be on its way out.
   assert(most(late, "descriptors") <= most(early, "descriptors") + 8);
   assert(most(late, "threads") <= most(early, "threads") + 2);
-  assert(most(late, "rss") <= most(early, "rss") + 50_000_000);
+  // Of memory, what is left when the collector has been: its highest point is a matter of when it
+  // comes, and swings by 50 MB on a busy machine; what is kept raises the lowest.
+  const kept = (some: readonly Round[]) => Math.min(...some.map(({ rss }) => rss));
+  assert(kept(rounds.slice(-3 * SETTLED)) <= kept(early) + 50_000_000);
 });

@@ -42,6 +42,9 @@ Deno.test("a receiver that is stopped under load, 100 times, ends at once and le
   // One worker more or less may be on its way out.
   assert(most(late, "descriptors") <= most(early, "descriptors") + 8);
   assert(most(late, "threads") <= most(early, "threads") + 2);
-  assert(most(late, "rss") <= most(early, "rss") + 50_000_000);
+  // Of memory, what is left when the collector has been: its highest point is a matter of when it
+  // comes, and swings by 50 MB on a busy machine; what is kept raises the lowest.
+  const kept = (some: readonly KvRound[]) => Math.min(...some.map(({ rss }) => rss));
+  assert(kept(rounds.slice(-3 * SETTLED)) <= kept(early) + 50_000_000);
   assert.deepEqual(matches(`${ipc.path}*`), []);
 });
