@@ -29,6 +29,7 @@ export {
   type WorkerFailure,
   ZmqError,
 } from "./src/errors.ts";
+export type { LoadReader, LoadUpdate, WatchOptions } from "./src/load_reader.ts";
 export { decodeLoadSnapshot, encodeLoadSnapshot } from "./src/snapshot/codec.ts";
 export {
   createLoadSnapshot,

@@ -2,7 +2,10 @@
 
 import { getLogger } from "npm:@logtape/logtape@2.4.2";
 import { SlotFileError } from "../errors.ts";
+import type { LoadReader, LoadUpdate, WatchOptions } from "../load_reader.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
+import { AdaptiveWait } from "../watch/adaptive_wait.ts";
+import { LoadWatch } from "../watch/load_watch.ts";
 import { Attachment, type Refresh } from "./attachment.ts";
 import { CoarseClock } from "./coarse_clock.ts";
 import { checkDpRank, checkDpSize, MAX_DP_SIZE } from "./layout.ts";
@@ -34,6 +37,13 @@ export interface ShmLoadSnapshotReaderOptions {
    * @default {1}
    */
   readonly lockTimeoutMs?: number;
+  /**
+   * The longest that a change waits until `watch` looks for it, in milliseconds, 1 or more. While
+   * snapshots come, it looks every millisecond; while none do, ever more rarely, down to this.
+   *
+   * @default {5}
+   */
+  readonly watchLatencyMs?: number;
   /** Another user, besides ours and root, whose file is accepted. */
   readonly trustedUid?: number;
 }
@@ -74,7 +84,7 @@ export interface ShmLoadSnapshotReaderStats {
  * for (const load of reader.readAll()) console.log(load.dpRank, load.numRunningReqs);
  * ```
  */
-export class ShmLoadSnapshotReader implements Disposable {
+export class ShmLoadSnapshotReader implements LoadReader, Disposable {
   /** The path of the slot file. */
   readonly path: string;
 
@@ -99,6 +109,8 @@ export class ShmLoadSnapshotReader implements Disposable {
   #attaches = 0;
   #publicationsBefore = 0;
   #locksBefore = 0;
+  readonly #watchLatencyMs: number;
+  #watch: LoadWatch | null = null;
 
   /**
    * Opens a reader. The file need not be there yet.
@@ -111,15 +123,19 @@ export class ShmLoadSnapshotReader implements Disposable {
    * @throws {Deno.errors.NotCapable} Without `--allow-ffi`.
    */
   constructor(path: string, options: ShmLoadSnapshotReaderOptions = {}) {
-    const { dpSize, staleAfterMs = 10_000, lockTimeoutMs = 1, trustedUid } = options;
+    const { dpSize, staleAfterMs = 10_000, lockTimeoutMs = 1, watchLatencyMs = 5 } = options;
     if (dpSize !== undefined) checkDpSize(dpSize);
     checkMs("staleAfterMs", staleAfterMs);
     checkMs("lockTimeoutMs", lockTimeoutMs);
+    if (!(watchLatencyMs >= 1)) {
+      throw new RangeError(`Cannot use watchLatencyMs ${watchLatencyMs}: less than 1`);
+    }
+    this.#watchLatencyMs = watchLatencyMs;
     this.path = path;
     this.#cPath = cString(path);
     this.#wantedDpSize = dpSize ?? null;
     this.#staleAfterMs = staleAfterMs;
-    this.#openOptions = { patienceMs: lockTimeoutMs, trustedUid: trustedUid ?? null };
+    this.#openOptions = { patienceMs: lockTimeoutMs, trustedUid: options.trustedUid ?? null };
     this.#lease = acquireLibc(path);
     this.#libc = this.#lease.libc;
     this.#clock = new CoarseClock(this.#libc);
@@ -151,9 +167,7 @@ export class ShmLoadSnapshotReader implements Disposable {
    */
   read(dpRank: number): LoadSnapshot | null {
     const attachment = this.#refresh(dpRank);
-    return attachment === null
-      ? this.#inherited[dpRank] ?? null
-      : this.#snapshotOf(attachment, dpRank);
+    return this.#newestOf(attachment, dpRank);
   }
 
   /**
@@ -167,9 +181,7 @@ export class ShmLoadSnapshotReader implements Disposable {
     const loads: LoadSnapshot[] = [];
     const count = attachment?.slots.length ?? this.#inherited.length;
     for (let dpRank = 0; dpRank < count; dpRank++) {
-      const snapshot = attachment === null
-        ? this.#inherited[dpRank]!
-        : this.#snapshotOf(attachment, dpRank);
+      const snapshot = this.#newestOf(attachment, dpRank);
       if (snapshot !== null) loads.push(snapshot);
     }
     return loads;
@@ -182,21 +194,35 @@ export class ShmLoadSnapshotReader implements Disposable {
    * @throws {TypeError} If the reader is closed.
    */
   health(): readonly RankHealth[] {
-    const attachment = this.#refresh(null);
-    const wallMs = Date.now();
-    const nowMs = this.#clock.nowMs();
-    return Array.from({ length: this.dpSize ?? 0 }, (_, dpRank) => {
-      const slot = attachment?.slots[dpRank];
-      const isInherited = (slot?.snapshot ?? null) === null;
-      return rankHealth({
-        dpRank,
-        snapshot: (isInherited ? this.#inherited[dpRank] : slot?.snapshot) ?? null,
-        seenForMs: nowMs - ((isInherited ? this.#inheritedSeenAtMs[dpRank] : slot?.seenAtMs) ?? 0),
-        fault: slot?.fault ?? null,
-        wallMs,
-        staleAfterMs: this.#staleAfterMs,
-      });
-    });
+    this.#refresh(null);
+    return Array.from({ length: this.dpSize ?? 0 }, (_, dpRank) => this.#healthOf(dpRank));
+  }
+
+  /**
+   * Watches for new snapshots: first what each rank says now, then every change. A consumer that is
+   * slower than the engine gets the newest snapshot of each rank, and skips those between.
+   *
+   * A change waits for at most `watchLatencyMs` (and what the isolate is busy with). Watchers share
+   * their looks, and nobody looks while none of them waits. A waiting watcher keeps the process
+   * alive.
+   *
+   * @param options When to end.
+   * @returns An iteration that ends when the reader is closed or the signal aborts.
+   * @throws {TypeError} If the reader is closed.
+   *
+   * @example
+   * ```ts
+   * import { ShmLoadSnapshotReader, shmPathFor } from "./mod.ts";
+   *
+   * using reader = new ShmLoadSnapshotReader(shmPathFor("my-engine"));
+   * for await (const { dpRank, snapshot } of reader.watch({ signal: AbortSignal.timeout(10) })) {
+   *   console.log(dpRank, snapshot.numRunningReqs);
+   * }
+   * ```
+   */
+  watch(options: WatchOptions = {}): AsyncIterableIterator<LoadUpdate, undefined> {
+    if (this.#closed) throw new TypeError("Cannot watch load: the reader is closed");
+    return (this.#watch ??= this.#startWatch()).iterate(options);
   }
 
   /** Tells what the reader has done so far. */
@@ -205,7 +231,7 @@ export class ShmLoadSnapshotReader implements Disposable {
       reads: this.#reads,
       unchanged: this.#unchanged,
       locks: this.#locksBefore + (this.#attachment?.locks ?? 0),
-      publications: this.#publicationsBefore + (this.#attachment?.publications ?? 0),
+      publications: this.#publications,
       lockMisses: this.#lockMisses,
       attaches: this.#attaches,
     };
@@ -215,6 +241,7 @@ export class ShmLoadSnapshotReader implements Disposable {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#watch?.rouse();
     this.#detach();
     this.#lease.release();
   }
@@ -222,6 +249,49 @@ export class ShmLoadSnapshotReader implements Disposable {
   /** Closes the reader at the end of a `using` scope. */
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #healthOf(dpRank: number): RankHealth {
+    const slot = this.#attachment?.slots[dpRank];
+    const isInherited = (slot?.snapshot ?? null) === null;
+    const seenAtMs = isInherited ? this.#inheritedSeenAtMs[dpRank] : slot?.seenAtMs;
+    return rankHealth({
+      dpRank,
+      snapshot: (isInherited ? this.#inherited[dpRank] : slot?.snapshot) ?? null,
+      seenForMs: this.#clock.nowMs() - (seenAtMs ?? 0),
+      fault: slot?.fault ?? null,
+      wallMs: Date.now(),
+      staleAfterMs: this.#staleAfterMs,
+    });
+  }
+
+  #startWatch(): LoadWatch {
+    const between = new AdaptiveWait(this.#watchLatencyMs);
+    const isOpen = () => !this.#closed;
+    let seen = -1;
+    return new LoadWatch({
+      get isOpen() {
+        return isOpen();
+      },
+      look: (newest) => {
+        const attachment = this.#refresh(null);
+        const changes = this.#publications + this.#attaches;
+        if (changes === seen) return;
+        seen = changes;
+        between.shorten();
+        newest.length = attachment?.slots.length ?? this.#inherited.length;
+        for (let dpRank = 0; dpRank < newest.length; dpRank++) {
+          newest[dpRank] = this.#newestOf(attachment, dpRank);
+        }
+      },
+      ageMs: (dpRank) => this.#healthOf(dpRank).ageMs,
+      wait: () => between.wait(),
+      wake: () => between.wake(),
+    });
+  }
+
+  get #publications(): number {
+    return this.#publicationsBefore + (this.#attachment?.publications ?? 0);
   }
 
   /** Brings a rank, or all of them, up to date. Returns what there is to read from. */
@@ -254,8 +324,8 @@ export class ShmLoadSnapshotReader implements Disposable {
     else if (result === "locked") this.#lockMisses++;
   }
 
-  #snapshotOf(attachment: Attachment, dpRank: number): LoadSnapshot | null {
-    return attachment.slots[dpRank]!.snapshot ?? this.#inherited[dpRank] ?? null;
+  #newestOf(attachment: Attachment | null, dpRank: number): LoadSnapshot | null {
+    return attachment?.slots[dpRank]!.snapshot ?? this.#inherited[dpRank] ?? null;
   }
 
   /** Attaches a file that appeared, and from time to time asks whether it is still the same one. */

@@ -1,12 +1,14 @@
 /** Reading the load of ranks on other nodes: a worker drains a PULL socket into the slot file. */
 
 import type { WorkerFailedError } from "../errors.ts";
+import type { LoadReader, LoadUpdate, WatchOptions } from "../load_reader.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import { CoarseClock } from "../slotfile/coarse_clock.ts";
 import { checkDpSize, checkSlotSize, SLOT_SIZE } from "../slotfile/layout.ts";
 import { acquireLibc, cString, type LibcLease } from "../slotfile/libc.ts";
 import type { RankHealth } from "../slotfile/rank_health.ts";
 import { ShmLoadSnapshotReader, type ShmLoadSnapshotReaderStats } from "../slotfile/reader.ts";
+import { LoadWatch } from "../watch/load_watch.ts";
 import { ControlBlock, type DrainCounts } from "./control_block.ts";
 import type { CurveServerOptions } from "./curve.ts";
 import { parseEndpoint } from "./endpoint.ts";
@@ -70,7 +72,7 @@ export interface ZmqShmLoadSnapshotReaderStats extends DrainCounts {
  * for (const load of reader.readAll()) console.log(load.dpRank, load.numRunningReqs);
  * ```
  */
-export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
+export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
   /** The endpoint that is bound, with the port that the system chose. */
   readonly endpoint: string;
   /** The path of the slot file. */
@@ -87,6 +89,7 @@ export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
   readonly #signal: AbortSignal | null;
   readonly #onAbort = (): void => void this.close();
   #hasFailed = false;
+  #watch: LoadWatch | null = null;
   #closing: Promise<void> | null = null;
 
   private constructor(
@@ -108,6 +111,7 @@ export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
     this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
     worker.closed.then((reason) => {
       this.#hasFailed = reason !== null;
+      this.#watch?.rouse();
     });
   }
 
@@ -218,7 +222,7 @@ export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
    * @throws {TypeError} If the reader is closed.
    */
   async poll({ timeoutMs = 1000 }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
-    this.#mustBeOpen();
+    this.#mustBeOpen("poll");
     const ticket = this.#control.askPoll();
     this.#worker.wake();
     return await this.#worker.hold(this.#waitForPoll(ticket, timeoutMs));
@@ -232,18 +236,30 @@ export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
    * @throws {TypeError} If the reader is closed.
    */
   health(): readonly RankHealth[] {
-    const nowMs = this.#clock.nowMs();
     return this.#reader.health().map((health): RankHealth => {
       const { dpRank, state } = health;
       if (state === "unreported") return health;
-      const hasArrived = this.#control.arrivals(dpRank) > 0;
-      const ageMs = hasArrived
-        ? Math.max(0, nowMs - this.#control.arrivedAtMs(dpRank))
-        : health.ageMs;
+      const arrivedForMs = this.#ageMs(dpRank);
+      const ageMs = arrivedForMs ?? health.ageMs;
       if (state === "corrupt") return { dpRank, state, ageMs };
-      const isFresh = hasArrived && ageMs !== null && ageMs <= this.#staleAfterMs;
+      const isFresh = arrivedForMs !== null && arrivedForMs <= this.#staleAfterMs;
       return { dpRank, state: isFresh ? "live" : "stale", ageMs };
     });
+  }
+
+  /**
+   * Watches for new snapshots: first what each rank says now, then every batch that the worker
+   * publishes, as soon as it does. A consumer that is slower gets the newest snapshot of each rank,
+   * and skips those between. A waiting watcher keeps the process alive.
+   *
+   * @param options When to end.
+   * @returns An iteration that ends when the reader is closed, when its worker fails ({@linkcode
+   *   closed} tells why), or when the signal aborts.
+   * @throws {TypeError} If the reader is closed.
+   */
+  watch(options: WatchOptions = {}): AsyncIterableIterator<LoadUpdate, undefined> {
+    this.#mustBeOpen("watch load");
+    return (this.#watch ??= this.#startWatch()).iterate(options);
   }
 
   /** Tells what the worker and the reader have done so far. */
@@ -265,6 +281,7 @@ export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
+    this.#watch?.rouse();
     this.#signal?.removeEventListener("abort", this.#onAbort);
     this.#reader.close();
     await this.#worker.stop();
@@ -282,7 +299,34 @@ export class ZmqShmLoadSnapshotReader implements AsyncDisposable {
     }
   }
 
-  #mustBeOpen(): void {
-    if (this.#closing !== null) throw new TypeError("Cannot poll: the reader is closed");
+  #mustBeOpen(what: string): void {
+    if (this.#closing !== null) throw new TypeError(`Cannot ${what}: the reader is closed`);
+  }
+
+  #startWatch(): LoadWatch {
+    const control = this.#control;
+    const isOpen = () => this.#closing === null && !this.#hasFailed;
+    let seen = -1;
+    return new LoadWatch({
+      get isOpen() {
+        return isOpen();
+      },
+      look: (newest) => {
+        const batches = control.doorbell;
+        if (batches === seen) return;
+        // Before reading: what is published meanwhile rings again.
+        seen = batches;
+        for (let dpRank = 0; dpRank < this.dpSize; dpRank++) newest[dpRank] = this.read(dpRank);
+      },
+      ageMs: (dpRank) => this.#ageMs(dpRank) ?? this.#reader.health()[dpRank]?.ageMs ?? null,
+      wait: () => this.#worker.hold(control.nextBatch(seen, Infinity)),
+      wake: () => control.ring(),
+    });
+  }
+
+  /** How long ago a rank's newest snapshot arrived; `null` if none has. */
+  #ageMs(dpRank: number): number | null {
+    if (this.#control.arrivals(dpRank) === 0) return null;
+    return Math.max(0, this.#clock.nowMs() - this.#control.arrivedAtMs(dpRank));
   }
 }
