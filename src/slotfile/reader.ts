@@ -1,22 +1,15 @@
 /** Reading the load of all ranks from the slot file of an engine on this node. */
 
-import { getLogger } from "npm:@logtape/logtape@2.4.2";
-import { SlotFileError } from "../errors.ts";
+import type { SlotFileError } from "../errors.ts";
 import type { LoadReader, LoadUpdate, WatchOptions } from "../load_reader.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import { AdaptiveWait } from "../watch/adaptive_wait.ts";
 import { LoadWatch } from "../watch/load_watch.ts";
-import { Attachment, type Refresh } from "./attachment.ts";
 import { CoarseClock } from "./coarse_clock.ts";
-import { checkDpRank, checkDpSize, MAX_DP_SIZE } from "./layout.ts";
-import { acquireLibc, cString, type Libc, type LibcLease } from "./libc.ts";
-import { fault } from "./open_file.ts";
+import { checkDpSize } from "./layout.ts";
+import { FollowedFile, isPassing } from "./followed_file.ts";
+import { acquireLibc, type LibcLease } from "./libc.ts";
 import { type RankHealth, rankHealth } from "./rank_health.ts";
-import { statPath } from "./stat.ts";
-
-// How often a reader asks whether its path still names its file: the only system call that a read
-// makes while nothing changes.
-const PATH_CHECK_MS = 50;
 
 /** Options of {@linkcode ShmLoadSnapshotReader}. */
 export interface ShmLoadSnapshotReaderOptions {
@@ -88,29 +81,16 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
   /** The path of the slot file. */
   readonly path: string;
 
-  readonly #cPath: Uint8Array<ArrayBuffer>;
   readonly #lease: LibcLease;
-  readonly #libc: Libc;
   readonly #clock: CoarseClock;
-  readonly #wantedDpSize: number | null;
-  #lastDpSize: number | null = null;
+  readonly #file: FollowedFile;
   readonly #staleAfterMs: number;
-  readonly #openOptions: { readonly patienceMs: number; readonly trustedUid: number | null };
-  #attachment: Attachment | null = null;
-  // What the file before this one said, for ranks that have not published in this one yet.
-  #inherited: readonly (LoadSnapshot | null)[] = [];
-  #inheritedSeenAtMs: readonly number[] = [];
-  #fault: SlotFileError | null = null;
+  readonly #watchLatencyMs: number;
+  #watch: LoadWatch | null = null;
   #closed = false;
-  #nextPathCheckMs = 0;
   #reads = 0;
   #unchanged = 0;
   #lockMisses = 0;
-  #attaches = 0;
-  #publicationsBefore = 0;
-  #locksBefore = 0;
-  readonly #watchLatencyMs: number;
-  #watch: LoadWatch | null = null;
 
   /**
    * Opens a reader. The file need not be there yet.
@@ -123,37 +103,41 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
    * @throws {Deno.errors.NotCapable} Without `--allow-ffi`.
    */
   constructor(path: string, options: ShmLoadSnapshotReaderOptions = {}) {
-    const { dpSize, staleAfterMs = 10_000, lockTimeoutMs = 1, watchLatencyMs = 5 } = options;
+    const { dpSize, trustedUid, staleAfterMs = 10_000, lockTimeoutMs = 1 } = options;
+    const { watchLatencyMs = 5 } = options;
     if (dpSize !== undefined) checkDpSize(dpSize);
     checkMs("staleAfterMs", staleAfterMs);
     checkMs("lockTimeoutMs", lockTimeoutMs);
     if (!(watchLatencyMs >= 1)) {
       throw new RangeError(`Cannot use watchLatencyMs ${watchLatencyMs}: less than 1`);
     }
-    this.#watchLatencyMs = watchLatencyMs;
     this.path = path;
-    this.#cPath = cString(path);
-    this.#wantedDpSize = dpSize ?? null;
     this.#staleAfterMs = staleAfterMs;
-    this.#openOptions = { patienceMs: lockTimeoutMs, trustedUid: options.trustedUid ?? null };
+    this.#watchLatencyMs = watchLatencyMs;
     this.#lease = acquireLibc(path);
-    this.#libc = this.#lease.libc;
-    this.#clock = new CoarseClock(this.#libc);
-    this.#attach();
-    if (this.#fault !== null && !isPassing(this.#fault)) {
+    try {
+      const { libc } = this.#lease;
+      this.#clock = new CoarseClock(libc);
+      this.#file = new FollowedFile(libc, this.#clock, path, {
+        dpSize: dpSize ?? null,
+        patienceMs: lockTimeoutMs,
+        trustedUid: trustedUid ?? null,
+      });
+      if (this.fault !== null && !isPassing(this.fault)) throw this.fault;
+    } catch (error) {
       this.#lease.release();
-      throw this.#fault;
+      throw error;
     }
   }
 
   /** How many ranks the group has, or had last; `null` while no file was attached yet. */
   get dpSize(): number | null {
-    return this.#attachment?.header.dpSize ?? this.#wantedDpSize ?? this.#lastDpSize;
+    return this.#file.dpSize;
   }
 
   /** Why the path cannot be read now, or `null`. The last good values stay readable meanwhile. */
   get fault(): SlotFileError | null {
-    return this.#fault;
+    return this.#file.fault;
   }
 
   /**
@@ -166,8 +150,8 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
    * @throws {TypeError} If the reader is closed.
    */
   read(dpRank: number): LoadSnapshot | null {
-    const attachment = this.#refresh(dpRank);
-    return this.#newestOf(attachment, dpRank);
+    this.#refresh(dpRank);
+    return this.#file.newest(dpRank);
   }
 
   /**
@@ -177,11 +161,11 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
    * @throws {TypeError} If the reader is closed.
    */
   readAll(): LoadSnapshot[] {
-    const attachment = this.#refresh(null);
+    this.#refresh(null);
     const loads: LoadSnapshot[] = [];
-    const count = attachment?.slots.length ?? this.#inherited.length;
+    const count = this.#file.rankCount;
     for (let dpRank = 0; dpRank < count; dpRank++) {
-      const snapshot = this.#newestOf(attachment, dpRank);
+      const snapshot = this.#file.newest(dpRank);
       if (snapshot !== null) loads.push(snapshot);
     }
     return loads;
@@ -230,10 +214,10 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
     return {
       reads: this.#reads,
       unchanged: this.#unchanged,
-      locks: this.#locksBefore + (this.#attachment?.locks ?? 0),
-      publications: this.#publications,
+      locks: this.#file.locks,
+      publications: this.#file.publications,
       lockMisses: this.#lockMisses,
-      attaches: this.#attaches,
+      attaches: this.#file.attaches,
     };
   }
 
@@ -242,7 +226,7 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
     if (this.#closed) return;
     this.#closed = true;
     this.#watch?.rouse();
-    this.#detach();
+    this.#file.close();
     this.#lease.release();
   }
 
@@ -252,14 +236,12 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
   }
 
   #healthOf(dpRank: number): RankHealth {
-    const slot = this.#attachment?.slots[dpRank];
-    const isInherited = (slot?.snapshot ?? null) === null;
-    const seenAtMs = isInherited ? this.#inheritedSeenAtMs[dpRank] : slot?.seenAtMs;
+    const { snapshot, seenAtMs, fault } = this.#file.view(dpRank);
     return rankHealth({
       dpRank,
-      snapshot: (isInherited ? this.#inherited[dpRank] : slot?.snapshot) ?? null,
-      seenForMs: this.#clock.nowMs() - (seenAtMs ?? 0),
-      fault: slot?.fault ?? null,
+      snapshot,
+      seenForMs: this.#clock.nowMs() - seenAtMs,
+      fault,
       wallMs: Date.now(),
       staleAfterMs: this.#staleAfterMs,
     });
@@ -274,15 +256,14 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
         return isOpen();
       },
       look: (newest) => {
-        const attachment = this.#refresh(null);
-        const changes = this.#publications + this.#attaches;
+        this.#refresh(null);
+        const file = this.#file;
+        const changes = file.publications + file.attaches;
         if (changes === seen) return;
         seen = changes;
         between.shorten();
-        newest.length = attachment?.slots.length ?? this.#inherited.length;
-        for (let dpRank = 0; dpRank < newest.length; dpRank++) {
-          newest[dpRank] = this.#newestOf(attachment, dpRank);
-        }
+        newest.length = file.rankCount;
+        for (let dpRank = 0; dpRank < newest.length; dpRank++) newest[dpRank] = file.newest(dpRank);
       },
       ageMs: (dpRank) => this.#healthOf(dpRank).ageMs,
       wait: () => between.wait(),
@@ -290,121 +271,14 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
     });
   }
 
-  get #publications(): number {
-    return this.#publicationsBefore + (this.#attachment?.publications ?? 0);
-  }
-
-  /** Brings a rank, or all of them, up to date. Returns what there is to read from. */
-  #refresh(dpRank: number | null): Attachment | null {
+  /** Brings a rank, or all of them, up to date. */
+  #refresh(dpRank: number | null): void {
     if (this.#closed) throw new TypeError("Cannot read load: the reader is closed");
     this.#reads++;
-    const nowMs = this.#clock.nowMs();
-    this.#followPath(nowMs);
-    if (this.#refreshAttached(dpRank, nowMs) === "gone") {
-      this.#detach();
-      this.#attach();
-      this.#refreshAttached(dpRank, nowMs);
-    }
-    return this.#attachment;
-  }
-
-  #refreshAttached(dpRank: number | null, nowMs: number): Refresh {
-    const attachment = this.#attachment;
-    if (dpRank !== null) checkDpRank(dpRank, this.dpSize ?? MAX_DP_SIZE);
-    if (attachment === null) return "unchanged";
-    const result = dpRank === null
-      ? attachment.refresh(0, attachment.slots.length, nowMs)
-      : attachment.refresh(dpRank, dpRank + 1, nowMs);
-    this.#count(result);
-    return result;
-  }
-
-  #count(result: Refresh): void {
+    const result = this.#file.refresh(dpRank, this.#clock.nowMs());
     if (result === "unchanged") this.#unchanged++;
     else if (result === "locked") this.#lockMisses++;
   }
-
-  #newestOf(attachment: Attachment | null, dpRank: number): LoadSnapshot | null {
-    return attachment?.slots[dpRank]!.snapshot ?? this.#inherited[dpRank] ?? null;
-  }
-
-  /** Attaches a file that appeared, and from time to time asks whether it is still the same one. */
-  #followPath(nowMs: number): void {
-    if (this.#attachment === null) return this.#attach();
-    if (nowMs < this.#nextPathCheckMs) return;
-    this.#nextPathCheckMs = nowMs + PATH_CHECK_MS;
-    try {
-      if (!this.#attachment.isWhole()) {
-        this.#detach();
-        return this.#attach();
-      }
-      const stat = statPath(this.#libc, this.path, this.#cPath);
-      if (stat?.identity === this.#attachment.identity) {
-        this.#setFault(null);
-      } else if (stat === null) {
-        // The engine may be gone, or its writers may go on with a file that has no name.
-        this.#setFault(fault("absent", this.path, "it was removed"));
-      } else {
-        this.#attach();
-      }
-    } catch (error) {
-      if (!(error instanceof SlotFileError)) throw error;
-      this.#setFault(error);
-    }
-  }
-
-  /** Attaches what is at the path, if it can be used, instead of what was attached before. */
-  #attach(): void {
-    try {
-      const attachment = Attachment.open(this.#libc, this.path, this.#openOptions);
-      if (attachment === null) {
-        return this.#setFault(fault("absent", this.path, "nothing is there"));
-      }
-      const { dpSize } = attachment.header;
-      if (this.#wantedDpSize !== null && dpSize !== this.#wantedDpSize) {
-        attachment.close();
-        const text = `it has ${dpSize} ranks, not ${this.#wantedDpSize}`;
-        return this.#setFault(fault("dp-size", this.path, text));
-      }
-      this.#detach();
-      this.#inherited = this.#inherited.slice(0, dpSize);
-      this.#attachment = attachment;
-      this.#attaches++;
-      this.#nextPathCheckMs = this.#clock.nowMs() + PATH_CHECK_MS;
-      this.#setFault(null);
-    } catch (error) {
-      if (!(error instanceof SlotFileError)) throw error;
-      this.#setFault(error);
-    }
-  }
-
-  /** Lets go of the file, but not of what its ranks said last. */
-  #detach(): void {
-    const attachment = this.#attachment;
-    if (attachment === null) return;
-    const { slots } = attachment;
-    this.#lastDpSize = slots.length;
-    this.#inheritedSeenAtMs = slots.map((slot, dpRank) =>
-      slot.snapshot === null ? this.#inheritedSeenAtMs[dpRank] ?? 0 : slot.seenAtMs
-    );
-    this.#inherited = slots.map((slot, dpRank) => slot.snapshot ?? this.#inherited[dpRank] ?? null);
-    this.#publicationsBefore += attachment.publications;
-    this.#locksBefore += attachment.locks;
-    this.#attachment = null;
-    attachment.close();
-  }
-
-  #setFault(next: SlotFileError | null): void {
-    const last = this.#fault;
-    this.#fault = next;
-    if (next === null || next.reason === last?.reason || isPassing(next)) return;
-    getLogger(["loadslots", "slotfile"]).warn("{message}", { message: next.message });
-  }
-}
-
-/** A fault that the start or the end of an engine brings along. */
-function isPassing(fault: SlotFileError): boolean {
-  return fault.reason === "absent" || fault.reason === "unfinished";
 }
 
 function checkMs(name: string, ms: number): void {
