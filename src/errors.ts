@@ -216,6 +216,41 @@ export class WorkerFailedError extends Error {
   }
 }
 
+/** Why a rank cannot be chosen; see {@linkcode NoRankAvailableError.faults}. */
+export type DispatchFault = "unreported" | "stale" | "corrupt" | "drained";
+
+/**
+ * No rank can take a request: none is live, or those that are were drained.
+ *
+ * @example
+ * ```ts
+ * import { DpBudget, NoRankAvailableError } from "./mod.ts";
+ *
+ * const budget = new DpBudget(2);
+ * try {
+ *   budget.dispatch();
+ * } catch (error) {
+ *   if (!(error instanceof NoRankAvailableError)) throw error;
+ *   console.log(error.faults); // ["unreported", "unreported"]
+ * }
+ * ```
+ */
+export class NoRankAvailableError extends Error {
+  /** Always `"NoRankAvailableError"`. */
+  override readonly name = "NoRankAvailableError";
+  /** Why not, by rank; empty while the group's size is unknown. */
+  readonly faults: readonly DispatchFault[];
+
+  /** Made by this module only. */
+  constructor(faults: readonly DispatchFault[]) {
+    const kinds = [...new Set(faults)].map((kind) =>
+      `${faults.filter((fault) => fault === kind).length} ${kind}`
+    );
+    super(`Cannot choose a rank: ${faults.length === 0 ? "no group is known" : kinds.join(", ")}`);
+    this.faults = faults;
+  }
+}
+
 /** Why a pickle is not read; see {@linkcode PickleRefusedError}. */
 export type PickleRefusal =
   /** It is longer than any KvMetrics. */

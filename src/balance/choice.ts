@@ -1,0 +1,100 @@
+/** Choosing among ranks by their cost: the least one, or at random among those that will fill up. */
+
+/** A source of numbers from 0 to below 1. */
+export type RandomSource = () => number;
+
+/** A whole number from 0 to below `count`, whatever the source gives. */
+export function randomIndex(random: RandomSource, count: number): number {
+  const at = Math.floor(random() * count);
+  return at >= 0 && at < count ? at : 0;
+}
+
+/** The ranks that a choice is made among. Its arrays are made once. */
+export class Candidates {
+  /** The ranks; the first {@linkcode count} are valid. */
+  readonly ranks: Uint16Array;
+  /** How many there are. */
+  count = 0;
+  readonly #weights: Float64Array;
+  readonly #most: number;
+
+  /** @param weights How much each rank is to get beside the others. */
+  constructor(weights: Float64Array) {
+    this.ranks = new Uint16Array(weights.length);
+    this.#weights = weights;
+    this.#most = weights.reduce((most, weight) => Math.max(most, weight), 0);
+  }
+
+  /** Keeps a few at random, those with more weight sooner. */
+  sample(few: number, random: RandomSource): void {
+    const { ranks } = this;
+    const all = this.count;
+    let kept = 0;
+    // A weight far below the largest is drawn rarely, so draws are bounded; then any will do.
+    for (let draws = 0; kept < few && draws < few * 16; draws++) {
+      const at = kept + randomIndex(random, all - kept);
+      const rank = ranks[at]!;
+      if (draws < few * 15 && random() * this.#most > this.#weights[rank]!) continue;
+      ranks[at] = ranks[kept]!;
+      ranks[kept++] = rank;
+    }
+    this.count = Math.max(1, kept);
+  }
+
+  /** The one with the least cost for its weight; one of them at random where several are equal. */
+  least(costs: Float64Array, random: RandomSource): number {
+    const { ranks, count } = this;
+    const weights = this.#weights;
+    let found = ranks[0]!;
+    let least = costs[found]! / weights[found]!;
+    let equal = 1;
+    for (let n = 1; n < count; n++) {
+      const rank = ranks[n]!;
+      const cost = costs[rank]! / weights[rank]!;
+      if (cost > least) continue;
+      if (cost < least) equal = 0;
+      equal++;
+      if (equal === 1 || random() * equal < 1) found = rank;
+      least = cost;
+    }
+    return found;
+  }
+
+  /**
+   * Chooses when others choose too, unseen. Taken together they bring work that fills the lowest
+   * ranks up to one level; each rank is chosen with a chance as large as its part of that. Without
+   * unseen work it is the least.
+   */
+  fill(costs: Float64Array, unseenMs: number, random: RandomSource): number {
+    if (!(unseenMs > 0)) return this.least(costs, random);
+    const { ranks, count } = this;
+    const weights = this.#weights;
+    let level = Infinity;
+    // The level sinks as ranks that stand above it are left out, until it leaves out none.
+    for (let before = -1, below = 0; below !== before;) {
+      before = below;
+      below = 0;
+      let sumCosts = unseenMs;
+      let sumWeights = 0;
+      for (let n = 0; n < count; n++) {
+        const rank = ranks[n]!;
+        if (costs[rank]! >= level * weights[rank]!) continue;
+        sumCosts += costs[rank]!;
+        sumWeights += weights[rank]!;
+        below++;
+      }
+      if (below > 0) level = sumCosts / sumWeights;
+    }
+    let left = random() * unseenMs;
+    let found = -1;
+    for (let n = 0; n < count; n++) {
+      const rank = ranks[n]!;
+      const room = level * weights[rank]! - costs[rank]!;
+      if (!(room > 0)) continue;
+      found = rank;
+      left -= room;
+      if (left < 0) break;
+    }
+    return found >= 0 ? found : this.least(costs, random);
+  }
+}

@@ -1,0 +1,54 @@
+/** How much other routers send to the same ranks, seen from what the ranks report. */
+
+import type { DispatchLedger } from "./dispatch_ledger.ts";
+import type { RankReports } from "./rank_reports.ts";
+
+/** The newest comparison counts for more; one is made per update that brought a report. */
+const NEW_SHARE = 0.1;
+
+/** Below this, what the reports hold more than the ledger is taken for requests just under way. */
+const LEAST_SHARE = 0.15;
+
+/** No more than this: beyond, choices are as good as random anyway. */
+const MOST_SHARE = 1_000;
+
+/** Compares what the ranks have with what was sent to them from here. */
+export class OtherRouters {
+  readonly #given: number | null;
+  #ownRequests = 0;
+  #allRequests = 0;
+  #hasCompletions = false;
+
+  /** @param routers How many there are, this one included; `null` to find out. */
+  constructor(routers: number | null) {
+    this.#given = routers;
+  }
+
+  /** Completions are reported: without them, what was sent cannot be told from what is there. */
+  onComplete(): void {
+    this.#hasCompletions = true;
+  }
+
+  /** Compares anew, after reports. */
+  look(reports: RankReports, ledger: DispatchLedger): void {
+    let own = 0;
+    let all = 0;
+    for (let rank = 0; rank < ledger.reported.length; rank++) {
+      const there = reports.requests[rank]!;
+      all += there;
+      // More than there is cannot be ours: the rank restarted, or nobody reports completions.
+      own += Math.min(there, ledger.reported[rank]!);
+    }
+    this.#ownRequests += (own - this.#ownRequests) * NEW_SHARE;
+    this.#allRequests += (all - this.#allRequests) * NEW_SHARE;
+  }
+
+  /** How many requests others send for each one that is sent from here. */
+  perOwn(): number {
+    if (this.#given !== null) return this.#given - 1;
+    if (!this.#hasCompletions) return 0;
+    const others = this.#allRequests - this.#ownRequests;
+    const share = others / Math.max(0.5, this.#ownRequests);
+    return share > LEAST_SHARE ? Math.min(share, MOST_SHARE) : 0;
+  }
+}
