@@ -1,0 +1,4 @@
+// @ts-check
+/** Starts the page. */
+
+export {};
