@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console -- the figures are printed
 /**
- * What takes long: floods of a hostile process, and a writer that says nothing for a minute. The
- * minute passes while the floods run.
+ * What takes long: floods of a hostile process, a writer that says nothing for a minute, and a
+ * scheduler of KvMetrics that is gone for it. The minute passes while the floods run.
  */
 
 import assert from "node:assert/strict";
@@ -13,6 +13,7 @@ import { Collector, loadOf } from "../support/collector.ts";
 import { SlotPath } from "../support/slot_path.ts";
 import { sleep } from "../support/wait.ts";
 import type { Measured } from "./fixtures/measuring_collector.ts";
+import { GoneScheduler } from "./gone_scheduler.ts";
 import { PythonPeer } from "./peer.ts";
 import { ensurePeers } from "./setup.ts";
 
@@ -127,6 +128,7 @@ Deno.test("hostile peers harm nobody, and a minute of silence ends with the next
     for (const rank of ranks) await collector.shows(rank, number);
   };
   await writeAll(1);
+  await using scheduler = await GoneScheduler.start(peer !== null);
   const silentUntil = performance.now() + SILENCE_MS;
   const { received } = collector.reader.stats();
 
@@ -145,6 +147,9 @@ Deno.test("hostile peers harm nobody, and a minute of silence ends with the next
     );
     await writeAll(2);
     assert(collector.reader.health().slice(0, ranks.length).every(({ state }) => state === "live"));
+  });
+  await t.step("a scheduler of KvMetrics that was gone for a minute is live again", async () => {
+    await scheduler.comesBack();
   });
 });
 
