@@ -1,5 +1,8 @@
 /** Choosing among ranks by their cost: the least one, or at random among those that will fill up. */
 
+/** With every choice per rank, so much of what ranks are owed is let go: what was sent is done. */
+const LOST_CREDIT = 0.5;
+
 /** A source of numbers from 0 to below 1. */
 export type RandomSource = () => number;
 
@@ -15,12 +18,15 @@ export class Candidates {
   readonly ranks: Uint16Array;
   /** How many there are. */
   count = 0;
+  readonly #credits: Float64Array;
+  #hasCredits = false;
   readonly #weights: Float64Array;
   readonly #most: number;
 
   /** @param weights How much each rank is to get beside the others. */
   constructor(weights: Float64Array) {
     this.ranks = new Uint16Array(weights.length);
+    this.#credits = new Float64Array(weights.length);
     this.#weights = weights;
     this.#most = weights.reduce((most, weight) => Math.max(most, weight), 0);
   }
@@ -62,10 +68,16 @@ export class Candidates {
 
   /**
    * Chooses when others choose too, unseen. Taken together they bring work that fills the lowest
-   * ranks up to one level; each rank is chosen with a chance as large as its part of that. Without
+   * ranks up to one level, and each rank is to get its part of that. Drawing lots would be uneven by
+   * chance: instead each rank is owed its part of every request's work, and the one that is owed
+   * most gets the request. Routers begin with different debts, so they do not go in step. Without
    * unseen work it is the least.
+   *
+   * @param costs What ranks are compared by, in ms, by rank.
+   * @param unseenMs The work that others bring.
+   * @param workMs The work of this request.
    */
-  fill(costs: Float64Array, unseenMs: number, random: RandomSource): number {
+  fill(costs: Float64Array, unseenMs: number, workMs: number, random: RandomSource): number {
     if (!(unseenMs > 0)) return this.least(costs, random);
     const { ranks, count } = this;
     const weights = this.#weights;
@@ -85,16 +97,21 @@ export class Candidates {
       }
       if (below > 0) level = sumCosts / sumWeights;
     }
-    let left = random() * unseenMs;
+    const credits = this.#credits;
+    const kept = 1 - LOST_CREDIT / count;
+    if (!this.#hasCredits) {
+      this.#hasCredits = true;
+      for (let rank = 0; rank < credits.length; rank++) credits[rank] = random() * workMs;
+    }
     let found = -1;
     for (let n = 0; n < count; n++) {
       const rank = ranks[n]!;
       const room = level * weights[rank]! - costs[rank]!;
       if (!(room > 0)) continue;
-      found = rank;
-      left -= room;
-      if (left < 0) break;
+      credits[rank] = credits[rank]! * kept + room / unseenMs * workMs;
+      if (found < 0 || credits[rank]! > credits[found]!) found = rank;
     }
+    if (found >= 0) credits[found]! -= workMs;
     return found >= 0 ? found : this.least(costs, random);
   }
 }

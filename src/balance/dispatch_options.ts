@@ -73,7 +73,7 @@ export interface DpBudgetOptions {
   /**
    * How many ranks, taken at random, are compared for a choice. 2 is the power of two choices.
    *
-   * @default {all up to 64 ranks, 8 in a larger group}
+   * @default {all; 4 in a group of more than 16 ranks while other routers are seen to send there}
    */
   readonly choices?: number;
   /**
@@ -124,11 +124,10 @@ export interface UpdateOptions {
 }
 
 /** {@linkcode DpBudgetOptions}, checked and with the defaults filled in. */
-export type CheckedOptions = Required<Omit<DpBudgetOptions, "routers">> & {
+export type CheckedOptions = Required<Omit<DpBudgetOptions, "routers" | "choices">> & {
   readonly routers: number | null;
+  readonly choices: number | null;
 };
-
-const LARGE_GROUP = 64;
 
 /** Fills in the defaults; throws a `RangeError` for what cannot be. */
 export function checkOptions(dpSize: number, options: DpBudgetOptions): CheckedOptions {
@@ -142,7 +141,7 @@ export function checkOptions(dpSize: number, options: DpBudgetOptions): CheckedO
     ledgerSize: options.ledgerSize ?? 65_536,
     rampMs: options.rampMs ?? 5_000,
     whenNone: options.whenNone ?? "throw",
-    choices: options.choices ?? (dpSize <= LARGE_GROUP ? dpSize : 8),
+    choices: options.choices ?? null,
     weights: options.weights ?? Array.from({ length: dpSize }, () => 1),
     routers: options.routers ?? null,
     prefillMsPerToken: options.prefillMsPerToken ?? 0.05,
@@ -152,7 +151,7 @@ export function checkOptions(dpSize: number, options: DpBudgetOptions): CheckedO
     if (!(checked[name] >= 0)) throw new RangeError(`Cannot use ${name} ${checked[name]}: below 0`);
   }
   checkWhole("ledgerSize", checked.ledgerSize, 2 ** 24);
-  checkWhole("choices", checked.choices, Infinity);
+  if (checked.choices !== null) checkWhole("choices", checked.choices, Infinity);
   if (checked.routers !== null) checkWhole("routers", checked.routers, 1e6);
   const { prefillMsPerToken, weights } = checked;
   if (!(prefillMsPerToken > 0 && prefillMsPerToken <= 10)) {

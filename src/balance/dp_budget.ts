@@ -149,7 +149,7 @@ export class DpBudget {
       this.#news[rank] = 0;
       if (isNew) this.#settle(rank, nowMs);
     }
-    if (hasNews) this.#others.look(this.#reports, this.#ledger);
+    if (hasNews) this.#others.look(this.#reports, this.#ledger, this.#wait.doneRequests);
   }
 
   /**
@@ -298,7 +298,7 @@ export class DpBudget {
     const isExact = !Number.isNaN(accepted);
     this.#ledger.settle(
       dpRank,
-      isExact ? -Infinity : reportAtMs - this.#options.reportLagMs,
+      isExact ? -Infinity : reportAtMs - this.#options.reportLagMs - this.#reports.turnMs[dpRank]!,
       isExact ? accepted : 0,
       nowMs,
     );

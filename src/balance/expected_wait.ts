@@ -19,6 +19,12 @@ const USUAL_DURATION_MS = 5_000;
 const NEW_DURATION = 0.02;
 
 /**
+ * Ranks whose measured speeds differ by less count as equally fast: who had many short prompts seems
+ * slow, and would get fewer and fewer.
+ */
+const UNLIKE = 1.5;
+
+/**
  * Follows the prefill work of each rank as a queue that empties with the time: a report sets it, a
  * dispatch adds to it. To that comes what the request would wait for a place or for room in the pool.
  */
@@ -31,6 +37,8 @@ export class ExpectedWait {
   readonly tokens: Float64Array;
   /** The wait and everything else by which ranks are compared, by rank, in ms. */
   readonly costMs: Float64Array;
+  /** Requests that were in a rank's report and are complete since, by rank. */
+  readonly doneRequests: Float64Array;
   /** The prefill work of all requests that no report holds yet, in ms. */
   pendingMs = 0;
   /** The prefill work of the request that was estimated for, on an average rank, in ms. */
@@ -39,7 +47,6 @@ export class ExpectedWait {
   readonly #ledger: DispatchLedger;
   readonly #backlogMs: Float64Array;
   readonly #backlogAtMs: Float64Array;
-  readonly #doneRequests: Float64Array;
   readonly #doneTokens: Float64Array;
   #durationMs = USUAL_DURATION_MS;
 
@@ -52,7 +59,7 @@ export class ExpectedWait {
     this.costMs = new Float64Array(dpSize);
     this.#backlogMs = new Float64Array(dpSize);
     this.#backlogAtMs = new Float64Array(dpSize);
-    this.#doneRequests = new Float64Array(dpSize);
+    this.doneRequests = new Float64Array(dpSize);
     this.#doneTokens = new Float64Array(dpSize);
   }
 
@@ -60,7 +67,7 @@ export class ExpectedWait {
   onReport(dpRank: number, reportAtMs: number): void {
     const ledger = this.#ledger;
     const msPerToken = this.#reports.msPerToken[dpRank]!;
-    this.#doneRequests[dpRank] = 0;
+    this.doneRequests[dpRank] = 0;
     this.#doneTokens[dpRank] = 0;
     let backlogMs = this.#reports.waitingTokens[dpRank]! * msPerToken;
     let atMs = reportAtMs;
@@ -88,7 +95,7 @@ export class ExpectedWait {
   onComplete(dpRank: number, tokens: number, tookMs: number, wasReported: boolean): void {
     if (tookMs > 0) this.#durationMs += (tookMs - this.#durationMs) * NEW_DURATION;
     if (!wasReported) return; // it was in the ledger's numbers, and is gone there
-    this.#doneRequests[dpRank]! += 1;
+    this.doneRequests[dpRank]! += 1;
     this.#doneTokens[dpRank]! += tokens;
   }
 
@@ -96,13 +103,15 @@ export class ExpectedWait {
   estimate(tokens: number, nowMs: number): void {
     const { msPerToken, maxRequests, maxTokens } = this.#reports;
     const { pending, pendingTokens } = this.#ledger;
-    let pendingMs = 0;
     let sumMs = 0;
+    for (let rank = 0; rank < msPerToken.length; rank++) sumMs += msPerToken[rank]!;
+    const meanMs = sumMs / msPerToken.length;
+    let pendingMs = 0;
     for (let rank = 0; rank < this.waitMs.length; rank++) {
       const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs[rank]!);
       const backlogMs = Math.max(0, this.#backlogMs[rank]! - elapsedMs);
       const requests = pending[rank]! +
-        Math.max(0, this.#reports.requests[rank]! - this.#doneRequests[rank]!);
+        Math.max(0, this.#reports.requests[rank]! - this.doneRequests[rank]!);
       const held = pendingTokens[rank]! +
         Math.max(0, this.#reports.tokens[rank]! - this.#doneTokens[rank]!);
       const most = maxRequests[rank]!;
@@ -118,13 +127,14 @@ export class ExpectedWait {
       const fill = requests / (most > 0 ? most : USUAL_MAX_REQUESTS) +
         (pool > 0 ? held / pool : 0);
       pendingMs += pendingTokens[rank]! * msPerToken[rank]!;
-      sumMs += msPerToken[rank]!;
+      const ownMs = msPerToken[rank]!;
+      const tokenMs = ownMs > meanMs * UNLIKE || ownMs * UNLIKE < meanMs ? ownMs : meanMs;
       this.requests[rank] = requests;
       this.tokens[rank] = held;
       this.waitMs[rank] = waitMs;
-      this.costMs[rank] = waitMs + tokens * msPerToken[rank]! + fill * (FULL_MS / 2);
+      this.costMs[rank] = waitMs + tokens * tokenMs + fill * (FULL_MS / 2);
     }
     this.pendingMs = pendingMs;
-    this.requestMs = tokens * sumMs / this.waitMs.length;
+    this.requestMs = tokens * meanMs;
   }
 }

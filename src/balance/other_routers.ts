@@ -29,15 +29,20 @@ export class OtherRouters {
     this.#hasCompletions = true;
   }
 
-  /** Compares anew, after reports. */
-  look(reports: RankReports, ledger: DispatchLedger): void {
+  /**
+   * Compares anew, after reports.
+   *
+   * @param done By rank, what was complete since its report.
+   */
+  look(reports: RankReports, ledger: DispatchLedger, done: Float64Array): void {
     let own = 0;
     let all = 0;
     for (let rank = 0; rank < ledger.reported.length; rank++) {
       const there = reports.requests[rank]!;
       all += there;
-      // More than there is cannot be ours: the rank restarted, or nobody reports completions.
-      own += Math.min(there, ledger.reported[rank]!);
+      // What is pending may be in the report already; and more than there is cannot be ours.
+      const sent = ledger.reported[rank]! + ledger.pending[rank]! + done[rank]!;
+      own += Math.min(there, sent);
     }
     this.#ownRequests += (own - this.#ownRequests) * NEW_SHARE;
     this.#allRequests += (all - this.#allRequests) * NEW_SHARE;

@@ -11,6 +11,9 @@ const MOST_TOKENS = 1e12;
 /** Prefill time per token beyond these bounds, in ms, is not believed. */
 const MS_PER_TOKEN = { least: 1e-5, most: 10 } as const;
 
+/** A turn of a rank's loop that takes longer, in ms, is not allowed for. */
+const LONGEST_TURN_MS = 1_000;
+
 /** What a rank says of itself at the newest reports counts for more. */
 const KEEP = 0.9;
 
@@ -34,6 +37,8 @@ export class RankReports {
   readonly maxTokens: Float64Array;
   /** How long a token's prefill takes, by rank, in ms: measured where the engine tells, else given. */
   readonly msPerToken: Float64Array;
+  /** How long the turn of the rank's loop before its report may have taken, by rank, in ms. */
+  readonly turnMs: Float64Array;
   readonly #last: (LoadSnapshot | null)[];
   readonly #prefilled: Float64Array;
   readonly #busyUs: Float64Array;
@@ -51,6 +56,7 @@ export class RankReports {
     this.maxRequests = new Float64Array(dpSize);
     this.maxTokens = new Float64Array(dpSize);
     this.msPerToken = new Float64Array(dpSize).fill(msPerToken);
+    this.turnMs = new Float64Array(dpSize);
     this.#last = Array.from({ length: dpSize }, () => null);
     this.#prefilled = new Float64Array(dpSize).fill(NaN);
     this.#busyUs = new Float64Array(dpSize).fill(NaN);
@@ -81,8 +87,21 @@ export class RankReports {
     this.waitingTokens[dpRank] = waitingTokens(load, tokens);
     this.maxRequests[dpRank] = amount(load.maxRunningRequests, MOST_REQUESTS) || 0;
     this.maxTokens[dpRank] = amount(load.maxTotalNumTokens, MOST_TOKENS) || 0;
+    this.#measureTurn(load, last);
     this.#measureSpeed(load);
     return "taken";
+  }
+
+  /**
+   * A scheduler reports at the end of a turn what it took in at the turn's begin. What was sent to it
+   * while a long prefill ran is in the next report, not in this one.
+   */
+  #measureTurn(load: LoadSnapshot, last: LoadSnapshot | null): void {
+    const sinceMs = last === null ? 0 : (load.timestamp - last.timestamp) * 1000;
+    const busyMs = (load.totalPrefillBusyUs - this.#busyUs[load.dpRank]!) / 1000;
+    // Where the engine does not count its prefills, one may have begun with the report before.
+    const turnMs = load.totalPrefillBusyUs > 0 ? Math.min(busyMs, sinceMs) : sinceMs;
+    this.turnMs[load.dpRank] = turnMs >= 0 ? Math.min(turnMs, LONGEST_TURN_MS) : 0;
   }
 
   /** Engines since 2026-08 count what they prefilled, and for how long. */

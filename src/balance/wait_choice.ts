@@ -7,6 +7,15 @@ import type { DispatchReason } from "./explanation.ts";
 import { hashKey, rendezvousRank } from "./prefix_affinity.ts";
 import { CANDIDATE, NOT_SAMPLED, type RankStandings, RETURNING } from "./rank_standing.ts";
 
+/** Of what others send while our own is pending, about so much is still there. */
+const UNSEEN_SHARE = 0.5;
+
+/** Where others choose unseen among more ranks than this, the same few must not look best to all. */
+const LARGE_GROUP = 16;
+
+/** So many of a large group are compared. */
+const FEW = 4;
+
 /** Makes choices, and remembers what the last one went by. */
 export class WaitChoice {
   /** What decided the last choice. */
@@ -42,14 +51,17 @@ export class WaitChoice {
     this.#gather(nowMs);
     const hinted = this.#hinted(options);
     if (hinted >= 0) return hinted;
-    let unseenMs = othersPerOwn * (pendingMs + requestMs);
-    if (choices < candidates.count) {
-      unseenMs *= choices / candidates.count;
-      this.#sample(choices);
+    // Ranks that one unseen request would make equal are taken as equal.
+    let unseenMs = UNSEEN_SHARE * othersPerOwn * (pendingMs + requestMs) +
+      Math.min(1, othersPerOwn) * requestMs * candidates.count;
+    const few = choices ?? (othersPerOwn > 0 && candidates.count > LARGE_GROUP ? FEW : Infinity);
+    if (few < candidates.count) {
+      unseenMs *= few / candidates.count;
+      this.#sample(few);
     }
     this.unseenMs = unseenMs;
     this.reason = unseenMs > 0 && candidates.count > 1 ? "spread" : "least";
-    return candidates.fill(costMs, unseenMs, random);
+    return candidates.fill(costMs, unseenMs, requestMs, random);
   }
 
   /** Takes in all ranks that are live; one that was away takes part only as often as its share. */
