@@ -13,12 +13,14 @@
  */
 
 export {
+  type DispatchFault,
   EndpointInUseError,
   KvMetricsDecodeError,
   type KvMetricsRefusal,
   LibzmqError,
   type LibzmqFailure,
   LockTimeoutError,
+  NoRankAvailableError,
   type PickleRefusal,
   PickleRefusedError,
   SlotFileError,
@@ -96,6 +98,21 @@ export {
   zmqAddressFor,
   zmqReaderOwner,
 } from "./src/topology.ts";
+export type { RandomSource } from "./src/balance/choice.ts";
+export type {
+  DispatchMethod,
+  DispatchOptions,
+  DpBudgetOptions,
+  UpdateOptions,
+} from "./src/balance/dispatch_options.ts";
+export { DpBudget, type DpBudgetStats } from "./src/balance/dp_budget.ts";
+export { DpRouter, type DpRouterOptions, RoutedRequest } from "./src/balance/dp_router.ts";
+export type {
+  DispatchExplanation,
+  DispatchReason,
+  RankExplanation,
+} from "./src/balance/explanation.ts";
+export type { RankStanding } from "./src/balance/rank_standing.ts";
 export {
   createKvMetrics,
   type KvMetrics,

@@ -33,6 +33,8 @@ export class DispatchLedger {
   readonly reported: Float64Array;
   /** The ticket of the last dispatch; 0 before the first. */
   lastTicket = 0;
+  /** Tokens of all requests so far. */
+  sentTokens = 0;
   /** Requests that gave way to newer ones. */
   forgotten = 0;
   readonly #tickets: Float64Array;
@@ -64,6 +66,7 @@ export class DispatchLedger {
   /** Enters a request that is sent now. Its ticket is {@linkcode lastTicket}. */
   add(dpRank: number, tokens: number, nowMs: number): void {
     this.lastTicket++;
+    this.sentTokens += tokens;
     const place = this.lastTicket % this.capacity;
     this.#vacate(place);
     this.#tickets[place] = this.lastTicket;

@@ -6,17 +6,30 @@ import type { RankReports } from "./rank_reports.ts";
 /** The newest comparison counts for more; one is made per update that brought a report. */
 const NEW_SHARE = 0.1;
 
-/** Below this, what the reports hold more than the ledger is taken for requests just under way. */
+/** Of the sums of what came and what was sent, so much is let go with each comparison. */
+const LOST_SUM = 0.002;
+
+/** Below this, what the ranks have more than was sent is taken for requests just under way. */
 const LEAST_SHARE = 0.15;
+
+/** What came is seen later than what was sent, and by bursts: it has to differ by more. */
+const LEAST_ARRIVED_SHARE = 0.4;
 
 /** No more than this: beyond, choices are as good as random anyway. */
 const MOST_SHARE = 1_000;
 
-/** Compares what the ranks have with what was sent to them from here. */
+/**
+ * Compares what the ranks have with what was sent to them from here. Where completions are known,
+ * requests are compared; else the tokens that came, where the engine counts those.
+ */
 export class OtherRouters {
   readonly #given: number | null;
   #ownRequests = 0;
   #allRequests = 0;
+  #ownTokens = 0;
+  #allTokens = 0;
+  #sentTokens = 0;
+  #arrivedTokens = 0;
   #hasCompletions = false;
 
   /** @param routers How many there are, this one included; `null` to find out. */
@@ -24,7 +37,7 @@ export class OtherRouters {
     this.#given = routers;
   }
 
-  /** Completions are reported: without them, what was sent cannot be told from what is there. */
+  /** Completions are reported: what was sent can be told from what is there. */
   onComplete(): void {
     this.#hasCompletions = true;
   }
@@ -46,14 +59,21 @@ export class OtherRouters {
     }
     this.#ownRequests += (own - this.#ownRequests) * NEW_SHARE;
     this.#allRequests += (all - this.#allRequests) * NEW_SHARE;
+    const sent = ledger.sentTokens - this.#sentTokens;
+    const arrived = reports.arrivedTokens - this.#arrivedTokens;
+    this.#sentTokens = ledger.sentTokens;
+    this.#arrivedTokens = reports.arrivedTokens;
+    this.#ownTokens += sent - this.#ownTokens * LOST_SUM;
+    this.#allTokens += arrived - this.#allTokens * LOST_SUM;
   }
 
   /** How many requests others send for each one that is sent from here. */
   perOwn(): number {
     if (this.#given !== null) return this.#given - 1;
-    if (!this.#hasCompletions) return 0;
-    const others = this.#allRequests - this.#ownRequests;
-    const share = others / Math.max(0.5, this.#ownRequests);
-    return share > LEAST_SHARE ? Math.min(share, MOST_SHARE) : 0;
+    const share = this.#hasCompletions
+      ? (this.#allRequests - this.#ownRequests) / Math.max(0.5, this.#ownRequests)
+      : (this.#allTokens - this.#ownTokens) / Math.max(1, this.#ownTokens);
+    const least = this.#hasCompletions ? LEAST_SHARE : LEAST_ARRIVED_SHARE;
+    return share > least ? Math.min(share, MOST_SHARE) : 0;
   }
 }

@@ -39,6 +39,8 @@ export class RankReports {
   readonly msPerToken: Float64Array;
   /** How long the turn of the rank's loop before its report may have taken, by rank, in ms. */
   readonly turnMs: Float64Array;
+  /** Tokens that came to all ranks since the first reports, as far as the engine counts them. */
+  arrivedTokens = 0;
   readonly #last: (LoadSnapshot | null)[];
   readonly #prefilled: Float64Array;
   readonly #busyUs: Float64Array;
@@ -84,7 +86,13 @@ export class RankReports {
     this.#last[dpRank] = load;
     this.requests[dpRank] = requests;
     this.tokens[dpRank] = tokens;
+    const waited = this.waitingTokens[dpRank]!;
     this.waitingTokens[dpRank] = waitingTokens(load, tokens);
+    const prefilled = load.totalPrefillUncachedTokens - this.#prefilled[dpRank]!;
+    // What came is prefilled since, or waits. A restart sets the count back, and passes no more.
+    if (prefilled >= 0 && prefilled < MOST_TOKENS) {
+      this.arrivedTokens += prefilled + this.waitingTokens[dpRank]! - waited;
+    }
     this.maxRequests[dpRank] = amount(load.maxRunningRequests, MOST_REQUESTS) || 0;
     this.maxTokens[dpRank] = amount(load.maxTotalNumTokens, MOST_TOKENS) || 0;
     this.#measureTurn(load, last);

@@ -29,6 +29,11 @@ export interface Policy {
   onComplete(request: SimRequest): void;
 }
 
+/** A router that need not know how long a prompt is. */
+interface LengthPolicy extends Policy {
+  choose(request: SimRequest, isLengthKnown?: boolean): number;
+}
+
 /** Makes a router. */
 export type PolicyMaker = (view: View) => Policy;
 
@@ -37,6 +42,7 @@ export const POLICIES = {
   "SGLang total_requests": (view) => sglang(view, "total_requests"),
   "SGLang total_tokens": (view) => sglang(view, "total_tokens"),
   "loadslots": (view) => expectedWait(view),
+  "loadslots, no lengths": withoutLengths,
   "round robin": (view) => {
     let next = view.router % view.ranks;
     return { choose: () => (next = (next + 1) % view.ranks), onComplete: () => {} };
@@ -67,7 +73,7 @@ function sglang(view: View, method: "total_requests" | "total_tokens"): Policy {
 }
 
 /** Ours, as it comes; options are for trying things out. */
-export function expectedWait(view: View, options: DpBudgetOptions = {}): Policy {
+export function expectedWait(view: View, options: DpBudgetOptions = {}): LengthPolicy {
   const random = new Random(view.seed, 200 + view.router);
   const budget = new DpBudget(view.ranks, {
     now: () => view.unixMs(),
@@ -77,14 +83,21 @@ export function expectedWait(view: View, options: DpBudgetOptions = {}): Policy 
   });
   const refresh = refresher(view, budget);
   return {
-    choose(request) {
+    choose(request, isLengthKnown = true) {
       refresh();
-      const rank = budget.dispatch("expected_wait", { estimatedTokens: request.promptTokens });
+      const estimatedTokens = isLengthKnown ? request.promptTokens : undefined;
+      const rank = budget.dispatch("expected_wait", { estimatedTokens });
       request.ticket = budget.lastTicket;
       return rank;
     },
     onComplete: ({ ticket }) => void budget.complete(ticket),
   };
+}
+
+/** Ours where the prompts' lengths are not known. */
+function withoutLengths(view: View): Policy {
+  const policy = expectedWait(view);
+  return { ...policy, choose: (request) => policy.choose(request, false) };
 }
 
 function refresher(view: View, budget: DpBudget): () => void {
