@@ -93,8 +93,8 @@ export class RankReports {
     if (prefilled >= 0 && prefilled < MOST_TOKENS) {
       this.arrivedTokens += prefilled + this.waitingTokens[dpRank]! - waited;
     }
-    this.maxRequests[dpRank] = amount(load.maxRunningRequests, MOST_REQUESTS) || 0;
-    this.maxTokens[dpRank] = amount(load.maxTotalNumTokens, MOST_TOKENS) || 0;
+    this.maxRequests[dpRank] = Math.floor(amount(load.maxRunningRequests, MOST_REQUESTS)) || 0;
+    this.maxTokens[dpRank] = Math.floor(amount(load.maxTotalNumTokens, MOST_TOKENS)) || 0;
     this.#measureTurn(load, last);
     this.#measureSpeed(load);
     return "taken";
