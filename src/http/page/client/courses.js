@@ -1,0 +1,107 @@
+// @ts-check
+/** What the charts show, out of the history: the group, or one rank beside the mean of all. */
+
+import { FIELDS, History } from "./history.js";
+
+/** @typedef {import("./history.js").Field} Field */
+/** @typedef {import("./group.js").Group} Group */
+
+/**
+ * What one chart draws.
+ * @typedef {object} Course
+ * @property {readonly number[]} times Unix time, in seconds.
+ * @property {readonly (number | null)[]} values
+ * @property {readonly (number | null)[]} mean Of all ranks; all gaps where the group itself is shown.
+ */
+
+/** Times this far apart have a gap between them, in seconds. */
+const GAP_S = 3;
+
+/** The last minutes, a sample each second. */
+export class Courses {
+  #ranks = new History(0, 1);
+  #group;
+  #capacity;
+
+  /** @param {number} capacity In samples. */
+  constructor(capacity) {
+    this.#capacity = capacity;
+    this.#group = new History(2, capacity);
+    this.#ranks = new History(0, capacity);
+  }
+
+  /**
+   * Takes a sample if a second has passed since the last one.
+   *
+   * @param {Group} group
+   * @param {number} unixSeconds
+   * @param {(rank: import("./group.js").Rank) => boolean} isLive What is not leaves a gap.
+   * @returns {boolean} Whether it did.
+   */
+  sample(group, unixSeconds, isLive) {
+    const last = this.#group.newestTime;
+    // A clock that was set back starts the courses anew.
+    if (last !== null && unixSeconds < last - 1) this.#clear();
+    else if (last !== null && unixSeconds - last < 0.95) return false;
+    if (last !== null && unixSeconds - last > GAP_S) this.#push(group, last + 1, () => false);
+    this.#push(group, unixSeconds, isLive);
+    return true;
+  }
+
+  /**
+   * @param {number | null} rank `null` is the group.
+   * @param {Field} field
+   * @param {number} since
+   * @returns {Course}
+   */
+  course(rank, field, since) {
+    const times = this.#group.times(since);
+    if (rank === null) {
+      return { times, values: this.#group.series(0, field, since), mean: times.map(() => null) };
+    }
+    const values = rank < this.#ranks.rows
+      ? this.#ranks.series(rank, field, since)
+      : times.map(() => null);
+    return { times, values, mean: this.#group.series(1, field, since) };
+  }
+
+  #clear() {
+    this.#group = new History(2, this.#capacity);
+    this.#ranks = new History(this.#ranks.rows, this.#capacity);
+  }
+
+  /**
+   * @param {Group} group
+   * @param {number} time
+   * @param {(rank: import("./group.js").Rank) => boolean} isLive
+   */
+  #push(group, time, isLive) {
+    const { ranks } = group;
+    if (this.#ranks.rows !== ranks.length) this.#ranks = this.#ranks.resized(ranks.length);
+    const sum = { tokens: 0, running: 0, waiting: 0, throughput: 0 };
+    let live = 0;
+    this.#ranks.push(time, (row) => {
+      const rank = ranks[row];
+      if (rank === undefined || rank.load === null || !isLive(rank)) return null;
+      const sample = {
+        tokens: rank.load.num_used_tokens,
+        running: rank.load.num_running_reqs,
+        waiting: rank.load.num_waiting_reqs,
+        throughput: rank.load.gen_throughput,
+      };
+      live++;
+      for (const field of FIELDS) sum[field] += Number.isFinite(sample[field]) ? sample[field] : 0;
+      return sample;
+    });
+    this.#group.push(time, (row) => {
+      if (live === 0) return null;
+      if (row === 0) return sum;
+      return {
+        tokens: sum.tokens / live,
+        running: sum.running / live,
+        waiting: sum.waiting / live,
+        throughput: sum.throughput / live,
+      };
+    });
+  }
+}

@@ -1,0 +1,291 @@
+// @ts-check
+/** What is known of the group: each rank's newest load, state and age, and what they come to. */
+
+/**
+ * What a rank's load is worth, as the server says.
+ * @typedef {"unreported" | "live" | "stale" | "corrupt"} RankState
+ */
+
+/** In the order in which they are told. @type {readonly RankState[]} */
+export const STATES = ["live", "stale", "corrupt", "unreported"];
+
+/**
+ * A load, under the wire's names; only what the page shows.
+ * @typedef {object} Load
+ * @property {number} num_running_reqs
+ * @property {number} num_waiting_reqs
+ * @property {number} num_waiting_uncached_tokens
+ * @property {number} num_used_tokens
+ * @property {number} num_total_tokens
+ * @property {number} max_total_num_tokens
+ * @property {number} max_running_requests
+ * @property {number} token_usage
+ * @property {number} gen_throughput
+ * @property {number} cache_hit_rate
+ */
+
+/**
+ * @typedef {object} Rank
+ * @property {number} dpRank
+ * @property {Load | null} load `null` until it has told one.
+ * @property {RankState} state
+ * @property {number | null} ageMs As of `heardAt`.
+ * @property {number} heardAt By the page's own clock, in ms.
+ */
+
+/**
+ * @typedef {object} Totals
+ * @property {number} reported Ranks that these are the totals of.
+ * @property {number} running
+ * @property {number} waiting
+ * @property {number} usedTokens
+ * @property {number} totalTokens
+ * @property {number} maxTokens
+ * @property {number | null} usage
+ * @property {number} throughput
+ */
+
+/** More than any group has; what a server says beyond that is not believed. */
+const MOST_RANKS = 8192;
+
+/** Without a word from the server a rank that was live is not called so for longer. */
+export const UNHEARD_MS = 5000;
+
+const LOAD_FIELDS = /** @type {const} */ ([
+  "num_running_reqs",
+  "num_waiting_reqs",
+  "num_waiting_uncached_tokens",
+  "num_used_tokens",
+  "num_total_tokens",
+  "max_total_num_tokens",
+  "max_running_requests",
+  "token_usage",
+  "gen_throughput",
+  "cache_hit_rate",
+]);
+
+/** The group as the stream tells it. */
+export class Group {
+  /** @type {Rank[]} */
+  #ranks = [];
+  #told = false;
+
+  /** All ranks, in order. @returns {readonly Rank[]} */
+  get ranks() {
+    return this.#ranks;
+  }
+
+  /** Whether the server has said how many ranks there are. */
+  get isTold() {
+    return this.#told;
+  }
+
+  /**
+   * Takes the data of a `loads` event: all ranks that have a load, or those that changed.
+   *
+   * @param {unknown} data
+   * @param {number} now
+   */
+  applyLoads(data, now) {
+    for (const entry of listIn(data, "loads")) {
+      const rank = this.#rankOf(entry, now);
+      if (rank === null) continue;
+      rank.load = loadFrom(entry);
+      this.#judge(rank, entry, now);
+    }
+  }
+
+  /**
+   * Takes the data of a `health` event: every rank's state and age.
+   *
+   * @param {unknown} data
+   * @param {number} now
+   * @returns {ReadonlyMap<RankState, readonly number[]>} The ranks whose state has changed, by the new state.
+   */
+  applyHealth(data, now) {
+    const size = numberIn(data, "dp_size");
+    if (size !== null && size >= 0 && size <= MOST_RANKS) {
+      // A new engine may be smaller; what the old one's ranks told is not its load.
+      this.#ranks.length = Math.min(this.#ranks.length, size);
+      this.#growTo(size, now);
+    }
+    const first = !this.#told;
+    this.#told = true;
+    /** @type {Map<RankState, number[]>} */
+    const changed = new Map();
+    for (const entry of listIn(data, "ranks")) {
+      const rank = this.#rankOf(entry, now);
+      if (rank === null) continue;
+      const before = rank.state;
+      this.#judge(rank, entry, now);
+      if (rank.state === "unreported") rank.load = null;
+      if (rank.state === before || first) continue;
+      const list = changed.get(rank.state);
+      if (list === undefined) changed.set(rank.state, [rank.dpRank]);
+      else list.push(rank.dpRank);
+    }
+    return changed;
+  }
+
+  /**
+   * What all ranks that have told a load come to, whether it is fresh or not.
+   *
+   * @returns {Totals | null} `null` if none has.
+   */
+  totals() {
+    const totals = {
+      reported: 0,
+      running: 0,
+      waiting: 0,
+      usedTokens: 0,
+      totalTokens: 0,
+      maxTokens: 0,
+      throughput: 0,
+    };
+    for (const { load } of this.#ranks) {
+      if (load === null) continue;
+      totals.reported++;
+      totals.running += known(load.num_running_reqs);
+      totals.waiting += known(load.num_waiting_reqs);
+      totals.usedTokens += known(load.num_used_tokens);
+      totals.totalTokens += known(load.num_total_tokens);
+      totals.maxTokens += known(load.max_total_num_tokens);
+      totals.throughput += known(load.gen_throughput);
+    }
+    if (totals.reported === 0) return null;
+    return {
+      ...totals,
+      usage: totals.maxTokens > 0 ? totals.usedTokens / totals.maxTokens : null,
+    };
+  }
+
+  /**
+   * How many ranks are shown in each state.
+   *
+   * @param {number} now
+   * @param {boolean} connected
+   * @returns {Record<RankState, number>}
+   */
+  stateCounts(now, connected) {
+    const counts = { live: 0, stale: 0, corrupt: 0, unreported: 0 };
+    for (const rank of this.#ranks) counts[shownState(rank, now, connected)]++;
+    return counts;
+  }
+
+  /**
+   * @param {unknown} entry
+   * @param {number} now
+   * @returns {Rank | null}
+   */
+  #rankOf(entry, now) {
+    const dpRank = numberIn(entry, "dp_rank");
+    if (dpRank === null || !Number.isInteger(dpRank) || dpRank < 0 || dpRank >= MOST_RANKS) {
+      return null;
+    }
+    this.#growTo(dpRank + 1, now);
+    return this.#ranks[dpRank] ?? null;
+  }
+
+  /**
+   * @param {number} size
+   * @param {number} now
+   */
+  #growTo(size, now) {
+    while (this.#ranks.length < size) {
+      const dpRank = this.#ranks.length;
+      this.#ranks.push({ dpRank, load: null, state: "unreported", ageMs: null, heardAt: now });
+    }
+  }
+
+  /**
+   * @param {Rank} rank
+   * @param {unknown} entry
+   * @param {number} now
+   */
+  #judge(rank, entry, now) {
+    const state = STATES.find((name) => name === valueIn(entry, "state"));
+    if (state !== undefined) rank.state = state;
+    rank.ageMs = numberIn(entry, "age_ms");
+    rank.heardAt = now;
+  }
+}
+
+/**
+ * How old a rank's load is now: ages go on between events.
+ *
+ * @param {Rank} rank
+ * @param {number} now
+ * @returns {number | null}
+ */
+export function ageNow({ ageMs, heardAt }, now) {
+  return ageMs === null ? null : ageMs + Math.max(0, now - heardAt);
+}
+
+/**
+ * The state to show: while nothing is heard of the server, nothing stays live.
+ *
+ * @param {Rank} rank
+ * @param {number} now
+ * @param {boolean} connected
+ * @returns {RankState}
+ */
+export function shownState(rank, now, connected) {
+  if (rank.state !== "live" || connected) return rank.state;
+  return now - rank.heardAt > UNHEARD_MS ? "stale" : "live";
+}
+
+/**
+ * Used share of a rank's tokens.
+ *
+ * @param {Load | null} load
+ * @returns {number | null}
+ */
+export function usageOf(load) {
+  return load === null || !Number.isFinite(load.token_usage) ? null : load.token_usage;
+}
+
+/**
+ * @param {unknown} entry
+ * @returns {Load}
+ */
+function loadFrom(entry) {
+  const load = /** @type {Load} */ ({});
+  // JSON has no NaN: a value that is not a number came as null.
+  for (const field of LOAD_FIELDS) load[field] = numberIn(entry, field) ?? NaN;
+  return load;
+}
+
+/** @param {number} value */
+function known(value) {
+  return Number.isFinite(value) ? value : 0;
+}
+
+/**
+ * @param {unknown} object
+ * @param {string} name
+ * @returns {unknown}
+ */
+function valueIn(object, name) {
+  if (typeof object !== "object" || object === null) return undefined;
+  return /** @type {Record<string, unknown>} */ (object)[name];
+}
+
+/**
+ * @param {unknown} object
+ * @param {string} name
+ * @returns {number | null}
+ */
+function numberIn(object, name) {
+  const value = valueIn(object, name);
+  return typeof value === "number" ? value : null;
+}
+
+/**
+ * @param {unknown} object
+ * @param {string} name
+ * @returns {readonly unknown[]}
+ */
+function listIn(object, name) {
+  const value = valueIn(object, name);
+  return Array.isArray(value) ? value : [];
+}
