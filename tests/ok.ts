@@ -7,7 +7,7 @@
  */
 
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -38,23 +38,32 @@ async function foldersBelow(path: string): Promise<string[]> {
 /**
  * Type-checks the examples in doc comments and README.md.
  *
- * They import from "./mod.ts" wherever they stand, as a reader would write it. So a configuration of
- * their own maps that name, in each folder, to the one at the top; and it lets an example end with a
- * value that it does not use.
+ * They import from "./mod.ts", or from "./src/http/mod.ts", wherever they stand, as a reader would
+ * write it. So a configuration of their own maps these names, in each folder, to those at the top;
+ * and it lets an example end with a value that it does not use.
  */
 async function checkExamples(config: Config): Promise<boolean> {
   const at = (path: string) => pathToFileURL(join(ROOT, path)).href;
   const top = new Set((await Array.fromAsync(Deno.readDir(ROOT))).map((entry) => entry.name));
   const documented = DOCUMENTED.filter((path) => top.has(path));
+  const others = Object.values(config.exports).map((path) => path.replace("./", ""))
+    .filter((path) => path !== "mod.ts");
   const folders = (await Promise.all(documented.map(foldersBelow))).flat();
   const imports = Object.fromEntries(
-    folders.map((folder) => [at(`${folder}/mod.ts`), at("mod.ts")]),
+    folders.flatMap((folder) => [
+      // Another export of this name is itself; only the examples beside it mean the one at the top.
+      ...(others.includes(`${folder}/mod.ts`) ? [] : [[at(`${folder}/mod.ts`), at("mod.ts")]]),
+      ...others.map((other) => [at(`${folder}/${other}`), at(other)]),
+    ]),
+  );
+  const scopes = Object.fromEntries(
+    others.map((other) => [at(`${dirname(other)}/`), { [at(other)]: at("mod.ts") }]),
   );
   const compilerOptions = { ...config.compilerOptions, noUnusedLocals: false };
   const folder = await Deno.makeTempDir();
   try {
     const path = join(folder, "deno.json");
-    await Deno.writeTextFile(path, JSON.stringify({ compilerOptions, imports }));
+    await Deno.writeTextFile(path, JSON.stringify({ compilerOptions, imports, scopes }));
     return await deno("check", "--doc-only", "--no-lock", `--config=${path}`, ...documented);
   } finally {
     await Deno.remove(folder, { recursive: true });

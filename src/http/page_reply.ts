@@ -1,0 +1,21 @@
+/** The page's files as answers. */
+
+import { PAGE_CSP, pageAsset } from "./page/assets.ts";
+import { COMMON_HEADERS, refuse } from "./replies.ts";
+
+/** Answers with one of the page's files, or with 304 if the browser has it already. */
+export function pageReply(path: string, request: Request): Response {
+  const asset = pageAsset(path);
+  if (asset === null) return refuse(404, "Not Found");
+  const headers = {
+    ...COMMON_HEADERS,
+    "cache-control": "no-cache",
+    "content-security-policy": PAGE_CSP,
+    "content-type": asset.contentType,
+    etag: asset.etag,
+  };
+  if (request.headers.get("if-none-match") === asset.etag) {
+    return new Response(null, { status: 304, headers });
+  }
+  return new Response(asset.body, { headers });
+}
