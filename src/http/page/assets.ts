@@ -17,14 +17,17 @@ import group from "./client/group.js" with { type: "text" };
 import heatLayout from "./client/heat_layout.js" with { type: "text" };
 import heatMap from "./client/heat_map.js" with { type: "text" };
 import history from "./client/history.js" with { type: "text" };
+import jsonValues from "./client/json_values.js" with { type: "text" };
 import loadStream from "./client/load_stream.js" with { type: "text" };
 import main from "./client/main.js" with { type: "text" };
+import rank from "./client/rank.js" with { type: "text" };
 import rankPanel from "./client/rank_panel.js" with { type: "text" };
 import rankTable from "./client/rank_table.js" with { type: "text" };
 import sseParser from "./client/sse_parser.js" with { type: "text" };
 import status from "./client/status.js" with { type: "text" };
 import theme from "./client/theme.js" with { type: "text" };
 import tile from "./client/tile.js" with { type: "text" };
+import tileText from "./client/tile_text.js" with { type: "text" };
 import token from "./client/token.js" with { type: "text" };
 import totals from "./client/totals.js" with { type: "text" };
 import uplotCss from "npm:uplot@1.6.32/dist/uPlot.min.css" with { type: "text" };
@@ -73,14 +76,17 @@ const MODULES: readonly (readonly [name: string, text: string])[] = [
   ["heat_layout.js", heatLayout],
   ["heat_map.js", heatMap],
   ["history.js", history],
+  ["json_values.js", jsonValues],
   ["load_stream.js", loadStream],
   ["main.js", main],
+  ["rank.js", rank],
   ["rank_panel.js", rankPanel],
   ["rank_table.js", rankTable],
   ["sse_parser.js", sseParser],
   ["status.js", status],
   ["theme.js", theme],
   ["tile.js", tile],
+  ["tile_text.js", tileText],
   ["token.js", token],
   ["totals.js", totals],
 ];

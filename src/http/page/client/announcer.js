@@ -3,7 +3,7 @@
 
 /// <reference lib="dom" />
 
-import { STATES } from "./group.js";
+import { STATES } from "./rank.js";
 import { countOf } from "./format.js";
 import { byId } from "./dom.js";
 
@@ -27,7 +27,7 @@ export class Announcer {
     }, GATHER_MS);
   }
 
-  /** @param {ReadonlyMap<import("./group.js").RankState, readonly number[]>} changes */
+  /** @param {ReadonlyMap<import("./rank.js").RankState, readonly number[]>} changes */
   sayChanges(changes) {
     for (const state of STATES) {
       const ranks = changes.get(state);

@@ -3,7 +3,7 @@
 
 /// <reference lib="dom" />
 
-import { compact, timeOfDay, UNKNOWN } from "./format.js";
+import { compact, timeOfDay } from "./format.js";
 import { make, setText } from "./dom.js";
 
 /** @typedef {import("npm:uplot@1.6.32")} Plot */
@@ -13,6 +13,15 @@ import { make, setText } from "./dom.js";
 /** A classic script of the page has put it there. */
 const plotClass = () =>
   /** @type {{ uPlot: PlotClass }} */ (/** @type {unknown} */ (globalThis)).uPlot;
+
+/** Between two times on the axis, in seconds. */
+const TIME_STEPS = [1, 5, 10, 30, 60, 120, 300, 600];
+
+/** Between two values on the axis: 1, 2 and 5 of each power of ten; there is no half request. */
+const VALUE_STEPS = Array.from({ length: 36 }, (_, index) => [1, 2, 5][index % 3] ?? 1).map((
+  step,
+  index,
+) => step * 10 ** Math.floor(index / 3));
 
 /** A card with a chart. */
 export class Chart {
@@ -91,12 +100,21 @@ export class Chart {
           y: { range: (_plot, _low, high) => [0, Math.max(1, (high ?? 0) * 1.12)] },
         },
         axes: [
-          { ...axis, size: 24, gap: 6, space: 64, grid: { show: false }, values: timeLabels },
+          {
+            ...axis,
+            size: 24,
+            gap: 6,
+            space: 58,
+            incrs: TIME_STEPS,
+            grid: { show: false },
+            values: timeLabels,
+          },
           {
             ...axis,
             size: 44,
             gap: 6,
             space: 34,
+            incrs: VALUE_STEPS,
             grid: { stroke: palette.line, width: 1 },
             values: (_plot, splits) => splits.map((split) => compactLabel(split)),
           },
@@ -166,7 +184,7 @@ function timeLabels(_plot, splits) {
 
 /** @param {number} value */
 function compactLabel(value) {
-  const text = compact(value);
-  if (text === UNKNOWN || Math.abs(value) < 1 && value !== 0) return value.toFixed(1);
-  return text.replace(/\.0+(?=[kMGT]$)|(\.\d*?)0+(?=[kMGT]$)/, "$1");
+  // 1.50M and 2.00M are 1.5M and 2M.
+  return compact(value).replace(/\.?0+(?=[kMGT]$)/, (zeros) => zeros.startsWith(".") ? "" : zeros)
+    .replace(/(\.\d)0(?=[kMGT]$)/, "$1");
 }

@@ -4,7 +4,7 @@
 /// <reference lib="dom" />
 
 import { Chart } from "./chart.js";
-import { byId, setText, show } from "./dom.js";
+import { byId, show } from "./dom.js";
 
 /** @typedef {import("./history.js").Field} Field */
 
@@ -21,9 +21,9 @@ const CHARTS = [
 
 /** The charts. */
 export class Charts {
+  /** The time shown, in seconds. */
+  spanS = 5 * 60;
   #charts;
-  #spanS = 5 * 60;
-  #title = byId("courses-title");
   #versus = byId("versus");
 
   /** @param {() => void} onChange Called when another time is to be shown. */
@@ -33,7 +33,7 @@ export class Charts {
     for (const input of document.getElementsByName("span")) {
       input.addEventListener("change", () => {
         const { value } = /** @type {HTMLInputElement} */ (input);
-        this.#spanS = Math.min(LONGEST_S, 60 * Number(value));
+        this.spanS = Math.min(LONGEST_S, 60 * Number(value));
         onChange();
       });
     }
@@ -46,9 +46,8 @@ export class Charts {
    * @param {import("./theme.js").Palette} palette
    */
   draw(courses, rank, unixSeconds, palette) {
-    setText(this.#title, `${rank === null ? "The group" : `Rank ${rank}`}, over time`);
     show(this.#versus, rank !== null);
-    const span = { from: unixSeconds - this.#spanS, to: unixSeconds };
+    const span = { from: unixSeconds - this.spanS, to: unixSeconds };
     for (const { field, chart } of this.#charts) {
       // One more, so that the line comes in from the edge.
       chart.draw(courses.course(rank, field, span.from - 2), span, palette, rank !== null);

@@ -27,7 +27,7 @@ const STOPS = {
 export const STEPS = 101;
 
 /** Ink on light tiles, and on dark ones. */
-const INKS = ["#05101c", "#ffffff"];
+const INKS = ["#000000", "#ffffff"];
 
 /**
  * A colour of the scale, and the ink that is read best on it.

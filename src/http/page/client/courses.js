@@ -1,7 +1,7 @@
 // @ts-check
 /** What the charts show, out of the history: the group, or one rank beside the mean of all. */
 
-import { FIELDS, History } from "./history.js";
+import { History } from "./history.js";
 
 /** @typedef {import("./history.js").Field} Field */
 /** @typedef {import("./group.js").Group} Group */
@@ -35,7 +35,7 @@ export class Courses {
    *
    * @param {Group} group
    * @param {number} unixSeconds
-   * @param {(rank: import("./group.js").Rank) => boolean} isLive What is not leaves a gap.
+   * @param {(rank: import("./rank.js").Rank) => boolean} isLive What is not leaves a gap.
    * @returns {boolean} Whether it did.
    */
   sample(group, unixSeconds, isLive) {
@@ -65,6 +65,30 @@ export class Courses {
     return { times, values, mean: this.#group.series(1, field, since) };
   }
 
+  /** When the newest sample was taken; 0 without one. */
+  get version() {
+    return this.#group.newestTime ?? 0;
+  }
+
+  /**
+   * The course of a rank's usage, as a tile shows it.
+   *
+   * @param {import("./rank.js").Rank} rank
+   * @param {number} from
+   * @param {number} to
+   * @returns {import("./tile.js").Spark}
+   */
+  spark({ dpRank, load }, from, to) {
+    if (dpRank >= this.#ranks.rows || load === null) return { along: [], usage: [] };
+    const most = load.max_total_num_tokens;
+    return {
+      along: this.#ranks.times(from).map((time) => (time - from) / (to - from)),
+      usage: this.#ranks.series(dpRank, "tokens", from).map((tokens) =>
+        tokens === null || !(most > 0) ? null : tokens / most
+      ),
+    };
+  }
+
   #clear() {
     this.#group = new History(2, this.#capacity);
     this.#ranks = new History(this.#ranks.rows, this.#capacity);
@@ -73,34 +97,33 @@ export class Courses {
   /**
    * @param {Group} group
    * @param {number} time
-   * @param {(rank: import("./group.js").Rank) => boolean} isLive
+   * @param {(rank: import("./rank.js").Rank) => boolean} isLive
    */
   #push(group, time, isLive) {
     const { ranks } = group;
     if (this.#ranks.rows !== ranks.length) this.#ranks = this.#ranks.resized(ranks.length);
-    const sum = { tokens: 0, running: 0, waiting: 0, throughput: 0 };
     let live = 0;
     this.#ranks.push(time, (row) => {
       const rank = ranks[row];
       if (rank === undefined || rank.load === null || !isLive(rank)) return null;
-      const sample = {
+      live++;
+      return {
         tokens: rank.load.num_used_tokens,
         running: rank.load.num_running_reqs,
         waiting: rank.load.num_waiting_reqs,
         throughput: rank.load.gen_throughput,
       };
-      live++;
-      for (const field of FIELDS) sum[field] += Number.isFinite(sample[field]) ? sample[field] : 0;
-      return sample;
     });
+    // A rank that hangs still has its requests: the group counts it, as its figures do.
+    const totals = live === 0 ? null : group.totals();
     this.#group.push(time, (row) => {
-      if (live === 0) return null;
-      if (row === 0) return sum;
+      if (totals === null) return null;
+      const ranksIn = row === 0 ? 1 : totals.reported;
       return {
-        tokens: sum.tokens / live,
-        running: sum.running / live,
-        waiting: sum.waiting / live,
-        throughput: sum.throughput / live,
+        tokens: totals.usedTokens / ranksIn,
+        running: totals.running / ranksIn,
+        waiting: totals.waiting / ranksIn,
+        throughput: totals.throughput / ranksIn,
       };
     });
   }

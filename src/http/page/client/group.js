@@ -1,37 +1,11 @@
 // @ts-check
 /** What is known of the group: each rank's newest load, state and age, and what they come to. */
 
-/**
- * What a rank's load is worth, as the server says.
- * @typedef {"unreported" | "live" | "stale" | "corrupt"} RankState
- */
+import { listIn, numberIn, valueIn } from "./json_values.js";
+import { loadFrom, shownState, STATES } from "./rank.js";
 
-/** In the order in which they are told. @type {readonly RankState[]} */
-export const STATES = ["live", "stale", "corrupt", "unreported"];
-
-/**
- * A load, under the wire's names; only what the page shows.
- * @typedef {object} Load
- * @property {number} num_running_reqs
- * @property {number} num_waiting_reqs
- * @property {number} num_waiting_uncached_tokens
- * @property {number} num_used_tokens
- * @property {number} num_total_tokens
- * @property {number} max_total_num_tokens
- * @property {number} max_running_requests
- * @property {number} token_usage
- * @property {number} gen_throughput
- * @property {number} cache_hit_rate
- */
-
-/**
- * @typedef {object} Rank
- * @property {number} dpRank
- * @property {Load | null} load `null` until it has told one.
- * @property {RankState} state
- * @property {number | null} ageMs As of `heardAt`.
- * @property {number} heardAt By the page's own clock, in ms.
- */
+/** @typedef {import("./rank.js").Rank} Rank */
+/** @typedef {import("./rank.js").RankState} RankState */
 
 /**
  * @typedef {object} Totals
@@ -47,22 +21,6 @@ export const STATES = ["live", "stale", "corrupt", "unreported"];
 
 /** More than any group has; what a server says beyond that is not believed. */
 const MOST_RANKS = 8192;
-
-/** Without a word from the server a rank that was live is not called so for longer. */
-export const UNHEARD_MS = 5000;
-
-const LOAD_FIELDS = /** @type {const} */ ([
-  "num_running_reqs",
-  "num_waiting_reqs",
-  "num_waiting_uncached_tokens",
-  "num_used_tokens",
-  "num_total_tokens",
-  "max_total_num_tokens",
-  "max_running_requests",
-  "token_usage",
-  "gen_throughput",
-  "cache_hit_rate",
-]);
 
 /** The group as the stream tells it. */
 export class Group {
@@ -210,82 +168,7 @@ export class Group {
   }
 }
 
-/**
- * How old a rank's load is now: ages go on between events.
- *
- * @param {Rank} rank
- * @param {number} now
- * @returns {number | null}
- */
-export function ageNow({ ageMs, heardAt }, now) {
-  return ageMs === null ? null : ageMs + Math.max(0, now - heardAt);
-}
-
-/**
- * The state to show: while nothing is heard of the server, nothing stays live.
- *
- * @param {Rank} rank
- * @param {number} now
- * @param {boolean} connected
- * @returns {RankState}
- */
-export function shownState(rank, now, connected) {
-  if (rank.state !== "live" || connected) return rank.state;
-  return now - rank.heardAt > UNHEARD_MS ? "stale" : "live";
-}
-
-/**
- * Used share of a rank's tokens.
- *
- * @param {Load | null} load
- * @returns {number | null}
- */
-export function usageOf(load) {
-  return load === null || !Number.isFinite(load.token_usage) ? null : load.token_usage;
-}
-
-/**
- * @param {unknown} entry
- * @returns {Load}
- */
-function loadFrom(entry) {
-  const load = /** @type {Load} */ ({});
-  // JSON has no NaN: a value that is not a number came as null.
-  for (const field of LOAD_FIELDS) load[field] = numberIn(entry, field) ?? NaN;
-  return load;
-}
-
 /** @param {number} value */
 function known(value) {
   return Number.isFinite(value) ? value : 0;
-}
-
-/**
- * @param {unknown} object
- * @param {string} name
- * @returns {unknown}
- */
-function valueIn(object, name) {
-  if (typeof object !== "object" || object === null) return undefined;
-  return /** @type {Record<string, unknown>} */ (object)[name];
-}
-
-/**
- * @param {unknown} object
- * @param {string} name
- * @returns {number | null}
- */
-function numberIn(object, name) {
-  const value = valueIn(object, name);
-  return typeof value === "number" ? value : null;
-}
-
-/**
- * @param {unknown} object
- * @param {string} name
- * @returns {readonly unknown[]}
- */
-function listIn(object, name) {
-  const value = valueIn(object, name);
-  return Array.isArray(value) ? value : [];
 }

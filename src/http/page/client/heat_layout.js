@@ -55,7 +55,8 @@ export function layoutHeat(count, width, height) {
  * @returns {number}
  */
 function gapFor(count, width) {
-  if (count > 128 || width < 480) return count > 64 ? 3 : 5;
+  if (width < 480) return count > 64 ? 2 : 5;
+  if (count > 128) return 3;
   return count > 32 ? 5 : 8;
 }
 
@@ -93,10 +94,12 @@ function grid(count, columns, width, height, gap) {
 function scoreOf(layout, height) {
   const { count, columns, rows, tileWidth, tileHeight } = layout;
   const size = Math.min(tileWidth, tileHeight * 1.7);
-  const even = count % columns === 0 || (columns & (columns - 1)) === 0 && rows > 1;
+  const full = count % columns === 0;
+  const round = (columns & (columns - 1)) === 0;
+  const order = full && round ? 1.5 : full || round && rows > 1 ? 1.25 : 1;
   const empty = (rows * columns - count) / (rows * columns);
   const over = Math.max(0, layout.height - height) / height;
-  return size * (even ? 1.3 : 1) * (1 - empty * 0.5) / (1 + 4 * over);
+  return size * order * (1 - empty * 0.5) / (1 + 4 * over);
 }
 
 /**

@@ -4,12 +4,17 @@
 /// <reference lib="dom" />
 
 import { layoutHeat, rankAfterKey, rankAt, tileOf } from "./heat_layout.js";
-import { drawTile, lookOf } from "./tile.js";
+import { drawTile, hasSpark, lookOf } from "./tile.js";
 import { ago, exact, percent } from "./format.js";
 import { byId, make } from "./dom.js";
 
 /** @typedef {import("./tile.js").TileView} TileView */
 /** @typedef {import("./theme.js").Palette} Palette */
+
+/**
+ * The courses of usage; of another version when there is a new sample.
+ * @typedef {{ readonly version: number, of(rank: number): import("./tile.js").Spark }} Sparks
+ */
 
 /** Room around the tiles for the ring of the chosen one. */
 const MARGIN = 4;
@@ -32,6 +37,8 @@ export class HeatMap {
   #drawnWith = null;
   /** @type {number | null} */
   #selected = null;
+  /** @type {Sparks | null} */
+  #sparks = null;
   /** The rank that has a ring on the canvas. @type {number | null} */
   #ringed = null;
 
@@ -72,9 +79,11 @@ export class HeatMap {
    *
    * @param {readonly TileView[]} views
    * @param {Palette} palette
+   * @param {Sparks} sparks
    */
-  draw(views, palette) {
+  draw(views, palette, sparks) {
     this.#fit(views.length, palette);
+    this.#sparks = hasSpark(this.#layout.tileWidth, this.#layout.tileHeight) ? sparks : null;
     for (const view of views) this.#drawView(view, palette);
     if (this.#ringed !== this.#selected) this.#moveRing(views, palette);
     this.#describe(views);
@@ -109,12 +118,13 @@ export class HeatMap {
    * @param {Palette} palette
    */
   #drawView(view, palette) {
-    const look = lookOf(view);
+    const look = `${lookOf(view)} ${this.#sparks?.version}`;
     if (this.#looks[view.dpRank] === look) return;
     this.#looks[view.dpRank] = look;
     const box = tileOf(this.#layout, view.dpRank);
     this.#context.clearRect(box.x, box.y, box.width, box.height);
-    drawTile(this.#context, box, view, palette);
+    const spark = view.state === "unreported" ? null : this.#sparks?.of(view.dpRank) ?? null;
+    drawTile(this.#context, box, { ...view, spark }, palette);
   }
 
   /**
@@ -135,11 +145,14 @@ export class HeatMap {
     this.#ringed = this.#selected;
     if (this.#selected === null || this.#selected >= this.#layout.count) return;
     const { x, y, width, height } = tileOf(this.#layout, this.#selected);
-    const out = this.#layout.gap > 3 ? 3 : 1.5;
+    // Within the margin and the gap, with half of its line: what is cleared is all of it.
+    const { gap } = this.#layout;
+    const line = gap > 3 ? 2.25 : gap;
+    const out = gap > 3 ? 2.75 : gap / 2;
     this.#context.beginPath();
-    this.#context.roundRect(x - out, y - out, width + 2 * out, height + 2 * out, 6 + out);
+    this.#context.roundRect(x - out, y - out, width + 2 * out, height + 2 * out, 7 + out);
     this.#context.strokeStyle = palette.ink;
-    this.#context.lineWidth = out > 2 ? 2.5 : 2;
+    this.#context.lineWidth = line;
     this.#context.stroke();
   }
 

@@ -8,7 +8,8 @@ import { Charts, LONGEST_S } from "./charts.js";
 import { Courses } from "./courses.js";
 import { percent } from "./format.js";
 import { Frames } from "./frames.js";
-import { ageNow, Group, shownState, usageOf } from "./group.js";
+import { Group } from "./group.js";
+import { ageNow, shownState, usageOf } from "./rank.js";
 import { HeatMap } from "./heat_map.js";
 import { LoadStream } from "./load_stream.js";
 import { RankPanel } from "./rank_panel.js";
@@ -121,7 +122,11 @@ function draw(now) {
   const sums = group.totals();
   totals.update(sums, counts);
   legend.update(counts, theme.palette);
-  heatMap.draw(group.ranks.map((rank) => viewOf(rank, now, connected)), theme.palette);
+  heatMap.draw(
+    group.ranks.map((rank) => viewOf(rank, now, connected)),
+    theme.palette,
+    sparks(),
+  );
   panel.update(selected === null ? null : group.ranks[selected] ?? null, now, connected);
   table.update(group.ranks, now, connected);
   if (chartsAreDue) {
@@ -132,7 +137,7 @@ function draw(now) {
 }
 
 /**
- * @param {import("./group.js").Rank} rank
+ * @param {import("./rank.js").Rank} rank
  * @param {number} now
  * @param {boolean} connected
  * @returns {import("./tile.js").TileView}
@@ -145,6 +150,20 @@ function viewOf(rank, now, connected) {
     running: rank.load?.num_running_reqs ?? null,
     waiting: rank.load?.num_waiting_reqs ?? null,
     ageMs: ageNow(rank, now),
+    spark: null,
+  };
+}
+
+/** @returns {import("./heat_map.js").Sparks} */
+function sparks() {
+  const to = courses.version;
+  const from = to - charts.spanS;
+  return {
+    version: from,
+    of: (index) => {
+      const rank = group.ranks[index];
+      return rank === undefined ? { along: [], usage: [] } : courses.spark(rank, from, to);
+    },
   };
 }
 

@@ -1,13 +1,13 @@
 // @ts-check
-/** All that is known of the chosen rank. */
+/** What the charts are of, and all else that is known of the chosen rank. */
 
 /// <reference lib="dom" />
 
-import { ageNow, shownState } from "./group.js";
+import { ageNow, shownState } from "./rank.js";
 import { ago, exact, UNKNOWN } from "./format.js";
 import { byId, make, setText, show } from "./dom.js";
 
-/** @typedef {import("./group.js").Load} Load */
+/** @typedef {import("./rank.js").Load} Load */
 
 /** @type {readonly (readonly [name: string, text: (load: Load) => string])[]} */
 const VALUES = [
@@ -15,7 +15,7 @@ const VALUES = [
   ["Waiting", (load) => exact(load.num_waiting_reqs)],
   ["Usage", (load) => share(load.token_usage)],
   ["Tokens in use", (load) => exact(load.num_used_tokens)],
-  ["Tokens, with waiting", (load) => exact(load.num_total_tokens)],
+  ["Used and pending", (load) => exact(load.num_total_tokens)],
   ["Uncached waiting", (load) => exact(load.num_waiting_uncached_tokens)],
   ["Token capacity", (load) => exact(load.max_total_num_tokens)],
   ["Tokens/s", (load) => exact(load.gen_throughput)],
@@ -23,36 +23,36 @@ const VALUES = [
   ["Most running", (load) => exact(load.max_running_requests)],
 ];
 
-/** The panel. */
+/** The heading above the charts, and the values below them. */
 export class RankPanel {
-  #section = byId("chosen");
+  #list = byId("chosen-values");
   #title = byId("chosen-title");
+  #close = byId("chosen-close");
   #state = byId("chosen-state");
   #values;
 
   /** @param {() => void} onClose */
   constructor(onClose) {
-    const list = byId("chosen-values");
     this.#values = VALUES.map(([name, text]) => {
       const group = make("div");
       const value = make("dd");
       group.append(make("dt", "", name), value);
-      list.append(group);
+      this.#list.append(group);
       return { value, text };
     });
-    byId("chosen-close").addEventListener("click", onClose);
+    this.#close.addEventListener("click", onClose);
   }
 
   /**
-   * @param {import("./group.js").Rank | null} rank
+   * @param {import("./rank.js").Rank | null} rank
    * @param {number} now
    * @param {boolean} connected
    */
   update(rank, now, connected) {
-    show(this.#section, rank !== null);
+    for (const part of [this.#list, this.#state, this.#close]) show(part, rank !== null);
+    setText(this.#title, rank === null ? "The group, over time" : `Rank ${rank.dpRank}`);
     if (rank === null) return;
     const state = shownState(rank, now, connected);
-    setText(this.#title, `Rank ${rank.dpRank}`);
     setText(this.#state, stateText(state, ageNow(rank, now)));
     this.#state.dataset["state"] = state;
     for (const { value, text } of this.#values) {
@@ -62,7 +62,7 @@ export class RankPanel {
 }
 
 /**
- * @param {import("./group.js").RankState} state
+ * @param {import("./rank.js").RankState} state
  * @param {number | null} ageMs
  * @returns {string}
  */

@@ -3,14 +3,14 @@
 
 /// <reference lib="dom" />
 
-import { ageNow, shownState } from "./group.js";
+import { ageNow, shownState, stateName } from "./rank.js";
 import { ago, exact, percent, UNKNOWN } from "./format.js";
 import { byId, make, setText } from "./dom.js";
 
 /** Numbers that a person reads row by row need not change faster. */
 const INTERVAL_MS = 1000;
 
-/** @typedef {import("./group.js").Load} Load */
+/** @typedef {import("./rank.js").Load} Load */
 
 /** @type {readonly (readonly [name: string, text: (load: Load) => string])[]} */
 const COLUMNS = [
@@ -46,7 +46,7 @@ export class RankTable {
   }
 
   /**
-   * @param {readonly import("./group.js").Rank[]} ranks
+   * @param {readonly import("./rank.js").Rank[]} ranks
    * @param {number} now
    * @param {boolean} connected
    */
@@ -63,7 +63,7 @@ export class RankTable {
       const texts = [
         String(rank.dpRank),
         ...COLUMNS.map(([, text]) => load === null ? UNKNOWN : text(load)),
-        shownState(rank, now, connected),
+        stateName(shownState(rank, now, connected)),
         ago(ageNow(rank, now)),
       ];
       this.#rows[index]?.forEach((cell, column) => setText(cell, texts[column] ?? ""));

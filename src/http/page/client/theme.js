@@ -18,6 +18,7 @@ import { colourScale } from "./colour_scale.js";
  * @property {string} surface
  * @property {string} line
  * @property {string} hatch
+ * @property {string} edge
  * @property {string} accent
  * @property {string} warn
  * @property {string} font
@@ -93,6 +94,7 @@ function readPalette(scheme) {
     surface: colour("surface"),
     line: colour("line"),
     hatch: colour("hatch"),
+    edge: colour("edge"),
     accent: colour("accent"),
     warn: colour("warn"),
     font: getComputedStyle(document.body).fontFamily,

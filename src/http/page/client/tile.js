@@ -3,17 +3,24 @@
 
 /// <reference lib="dom" />
 
-import { age, compact, percent, percentOf, UNKNOWN } from "./format.js";
+import { age, percent, percentOf } from "./format.js";
+import { drawLarge, drawMedium, drawSmall, padOf } from "./tile_text.js";
 
 /**
  * What a tile shows.
  * @typedef {object} TileView
  * @property {number} dpRank
- * @property {import("./group.js").RankState} state
+ * @property {import("./rank.js").RankState} state
  * @property {number | null} usage
  * @property {number | null} running
  * @property {number | null} waiting
  * @property {number | null} ageMs
+ * @property {Spark | null} spark Where there is room for it.
+ */
+
+/**
+ * The course of usage: 0..1, `null` is a gap, and how far each is along the time shown, 0..1.
+ * @typedef {{ readonly along: readonly number[], readonly usage: readonly (number | null)[] }} Spark
  */
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
@@ -44,6 +51,17 @@ export function lookOf({ state, usage, running, waiting, ageMs }) {
 }
 
 /**
+ * Tells whether a tile has room for the course of its usage.
+ *
+ * @param {number} width
+ * @param {number} height
+ * @returns {boolean}
+ */
+export function hasSpark(width, height) {
+  return width >= 170 && height >= 80;
+}
+
+/**
  * Draws a tile.
  *
  * @param {CanvasRenderingContext2D} context
@@ -52,6 +70,30 @@ export function lookOf({ state, usage, running, waiting, ageMs }) {
  * @param {Palette} palette
  */
 export function drawTile(context, box, view, palette) {
+  const ink = drawGround(context, box, view, palette);
+  drawWaiting(context, box, view, ink);
+  if (view.spark !== null) drawSpark(context, box, view.spark, ink);
+  context.fillStyle = ink;
+  if (isLarge(box)) drawLarge(context, box, view, palette);
+  else if (box.width >= 42 && box.height >= 36) drawMedium(context, box, view, palette);
+  else drawSmall(context, box, view, palette);
+}
+
+/** @param {Box} box */
+function isLarge({ width, height }) {
+  return width >= 84 && height >= 64;
+}
+
+/**
+ * Draws what a tile's state looks like, without a word.
+ *
+ * @param {CanvasRenderingContext2D} context
+ * @param {Box} box
+ * @param {Pick<TileView, "state" | "usage">} view
+ * @param {Palette} palette
+ * @returns {string} The ink to write with.
+ */
+export function drawGround(context, box, view, palette) {
   const radius = Math.min(10, Math.max(3, Math.min(box.width, box.height) * 0.12));
   const step = view.state === "live" ? stepOf(view.usage, palette) : null;
   context.save();
@@ -61,12 +103,10 @@ export function drawTile(context, box, view, palette) {
   context.fillStyle = step?.fill ?? palette.surface;
   context.fillRect(box.x, box.y, box.width, box.height);
   if (view.state === "stale") drawHatch(context, box, palette.hatch);
-  const ink = step?.ink ?? (view.state === "corrupt" ? palette.ink : palette.inkSoft);
-  drawWaiting(context, box, view, ink);
-  drawText(context, box, view, ink, palette);
   context.restore();
-  if (view.state === "live" && step !== null) return;
-  drawEdge(context, box, radius, view, palette);
+  if (step !== null) return step.ink;
+  drawEdge(context, box, radius, view.state, palette);
+  return view.state === "corrupt" ? palette.ink : palette.inkSoft;
 }
 
 /**
@@ -99,16 +139,16 @@ function drawHatch(context, { x, y, width, height }, colour) {
  * @param {CanvasRenderingContext2D} context
  * @param {Box} box
  * @param {number} radius
- * @param {TileView} view
+ * @param {import("./rank.js").RankState} state
  * @param {Palette} palette
  */
-function drawEdge(context, { x, y, width, height }, radius, { state }, palette) {
+function drawEdge(context, { x, y, width, height }, radius, state, palette) {
   const corrupt = state === "corrupt";
   const line = corrupt ? 2 : 1;
   context.save();
   context.beginPath();
   context.roundRect(x + line / 2, y + line / 2, width - line, height - line, radius);
-  context.strokeStyle = corrupt ? palette.warn : palette.hatch;
+  context.strokeStyle = corrupt ? palette.warn : palette.edge;
   context.lineWidth = line;
   if (state === "unreported") context.setLineDash([3, 3]);
   context.stroke();
@@ -134,122 +174,54 @@ function drawEdge(context, { x, y, width, height }, radius, { state }, palette) 
 function drawWaiting(context, { x, y, width, height }, { waiting, state }, ink) {
   const share = state === "unreported" ? 0 : waitingShare(waiting);
   if (share === 0) return;
-  const thick = Math.max(2, Math.round(height * 0.045));
+  const large = isLarge({ x, y, width, height });
+  const thick = large ? 3 : 2;
+  const pad = large ? padOf(width) : Math.max(3, width * 0.1);
+  const top = y + height - thick - (large ? 7 : 2);
   context.fillStyle = ink;
-  context.fillRect(x, y + height - thick, Math.max(3, width * share), thick);
+  context.beginPath();
+  context.roundRect(x + pad, top, Math.max(thick, (width - 2 * pad) * share), thick, thick / 2);
+  context.fill();
 }
 
 /**
  * @param {CanvasRenderingContext2D} context
  * @param {Box} box
- * @param {TileView} view
+ * @param {Spark} spark
  * @param {string} ink
- * @param {Palette} palette
  */
-function drawText(context, box, view, ink, palette) {
+function drawSpark(context, { x, y, width, height }, { along, usage }, ink) {
+  const left = x + Math.max(96, width * 0.42);
+  const right = x + width - padOf(width);
+  const top = y + height * 0.28;
+  const bottom = y + height * 0.68;
+  const points = usage.map((share, index) => ({
+    x: left + (right - left) * (along[index] ?? 0),
+    y: share === null ? null : bottom - (bottom - top) * Math.min(1, share),
+  }));
+  context.save();
   context.fillStyle = ink;
-  if (box.width >= 84 && box.height >= 64) drawLarge(context, box, view, palette);
-  else if (box.width >= 42 && box.height >= 36) drawMedium(context, box, view, palette);
-  else drawSmall(context, box, view, palette);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {Box} box
- * @param {TileView} view
- * @param {Palette} palette
- */
-function drawLarge(context, { x, y, width, height }, view, { font }) {
-  const pad = Math.round(Math.min(14, width * 0.085));
-  const small = height >= 92 ? 13 : 11.5;
-  const large = Math.round(Math.min(40, height * 0.36, width * 0.26));
-  const write = writer(context, font);
-  write(String(view.dpRank), x + pad, y + pad + small * 0.78, small, 600);
-  const corner = view.state === "unreported" || view.state === "corrupt" ? "" : age(view.ageMs);
-  write(corner, x + width - pad, y + pad + small * 0.78, small, 400, "right");
-  const middle = y + height / 2 + large * 0.36 + 1;
-  const share = shareText(view);
-  write(share, x + pad - 1, middle, large, 500);
-  if (share !== UNKNOWN) {
-    const after = x + pad + context.measureText(share).width + 1;
-    write("%", after, middle, Math.round(large * 0.5), 400);
-  }
-  const foot = y + height - pad * 0.95;
-  const footer = footerOf(view, width);
-  write(footer.left, x + pad, foot, small, 400);
-  write(footer.right, x + width - pad, foot, small, 600, "right");
-}
-
-/**
- * @param {TileView} view
- * @param {number} width
- * @returns {{ left: string, right: string }}
- */
-function footerOf(view, width) {
-  if (view.state === "unreported") return { left: "never reported", right: "" };
-  const left = view.state === "corrupt"
-    ? "corrupt"
-    : `${compact(view.running)}${width >= 104 ? " running" : " run"}`;
-  return {
-    left,
-    right: view.waiting !== null && view.waiting > 0 ? `+${compact(view.waiting)}` : "",
-  };
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {Box} box
- * @param {TileView} view
- * @param {Palette} palette
- */
-function drawMedium(context, { x, y, width, height }, view, { font }) {
-  const write = writer(context, font);
-  write(String(view.dpRank), x + 5, y + 12, 9.5, 600);
-  const waits = view.state !== "unreported" && view.waiting !== null && view.waiting > 0;
-  if (waits && width >= 54) {
-    write(`+${compact(view.waiting)}`, x + width - 5, y + 12, 9.5, 400, "right");
-  }
-  const size = Math.round(Math.min(22, height * 0.42));
-  write(shareText(view), x + width / 2, y + height / 2 + size * 0.36 + 5, size, 500, "center");
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {Box} box
- * @param {TileView} view
- * @param {Palette} palette
- */
-function drawSmall(context, { x, y, width, height }, view, { font }) {
-  const text = shareText(view);
-  const size = Math.min(13, height * 0.58, width / (0.64 * Math.max(2, text.length)));
-  writer(context, font)(text, x + width / 2, y + height / 2 + size * 0.34, size, 500, "center");
-}
-
-/**
- * @param {TileView} view
- * @returns {string}
- */
-function shareText({ state, usage }) {
-  return state === "unreported" ? UNKNOWN : percent(usage);
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {string} font
- */
-function writer(context, font) {
-  /**
-   * @param {string} text
-   * @param {number} x
-   * @param {number} y
-   * @param {number} size
-   * @param {number} weight
-   * @param {CanvasTextAlign} [align]
-   */
-  return (text, x, y, size, weight, align = "left") => {
-    if (text === "") return;
-    context.font = `${weight} ${size}px ${font}`;
-    context.textAlign = align;
-    context.fillText(text, x, y);
-  };
+  context.globalAlpha = 0.1;
+  context.beginPath();
+  points.forEach(({ x, y }, index) => {
+    const next = points[index + 1];
+    if (y === null || next === undefined || next.y === null) return;
+    context.moveTo(x, bottom);
+    context.lineTo(x, y);
+    context.lineTo(next.x, next.y);
+    context.lineTo(next.x, bottom);
+  });
+  context.fill();
+  context.globalAlpha = 0.7;
+  context.beginPath();
+  points.forEach(({ x, y }, index) => {
+    if (y === null) return;
+    if ((points[index - 1]?.y ?? null) === null) context.moveTo(x, y);
+    else context.lineTo(x, y);
+  });
+  context.strokeStyle = ink;
+  context.lineWidth = 1.5;
+  context.lineJoin = "round";
+  context.stroke();
+  context.restore();
 }

@@ -3,20 +3,12 @@
 
 /// <reference lib="dom" />
 
-import { STATES } from "./group.js";
+import { stateName, STATES } from "./rank.js";
 import { compact, exact, percent, UNKNOWN } from "./format.js";
 import { byId, make, setText } from "./dom.js";
-import { drawTile } from "./tile.js";
+import { drawGround } from "./tile.js";
 
-/** @typedef {import("./group.js").RankState} RankState */
-
-/** @type {Record<RankState, string>} */
-const NAMES = {
-  live: "live",
-  stale: "stale",
-  corrupt: "corrupt",
-  unreported: "never reported",
-};
+/** @typedef {import("./rank.js").RankState} RankState */
 
 /** The row of large figures. */
 export class TotalsRow {
@@ -58,7 +50,7 @@ export class TotalsRow {
  */
 function noteOf(counts) {
   return STATES.filter((state) => state !== "live" && counts[state] > 0)
-    .map((state) => `${exact(counts[state])} ${NAMES[state]}`).join(", ");
+    .map((state) => `${exact(counts[state])} ${stateName(state)}`).join(", ");
 }
 
 /** What each state looks like, and how many ranks are in it. */
@@ -76,7 +68,7 @@ export class Legend {
       icon.setAttribute("aria-hidden", "true");
       const count = make("b", "", "0");
       item.dataset["state"] = state;
-      item.append(icon, count, ` ${NAMES[state]}`);
+      item.append(icon, count, ` ${stateName(state)}`);
       list.append(item);
       return { count, icon };
     };
@@ -87,7 +79,7 @@ export class Legend {
       unreported: entry("unreported"),
     };
     const waiting = make("li", "waits");
-    waiting.append(make("b", "", "+n"), " waiting, and the bar below");
+    waiting.append(make("b", "", "+n"), " waiting, as the bar below it");
     list.append(waiting);
   }
 
@@ -116,12 +108,8 @@ function drawIcon(canvas, state, palette) {
   const context = canvas.getContext("2d");
   if (context === null) return;
   context.scale(ratio, ratio);
-  const view = { dpRank: 0, state, usage: 0.6, running: null, waiting: 0, ageMs: null };
-  drawTile(context, { x: 0, y: 0, width: 24, height: 18 }, view, { ...palette, ...WORDLESS });
+  drawGround(context, { x: 0, y: 0, width: 24, height: 18 }, { state, usage: 0.6 }, palette);
 }
-
-// An icon is a tile without a word: at no size there is ink for one.
-const WORDLESS = { inkSoft: "transparent", ink: "transparent" };
 
 /** @param {import("./theme.js").Palette} palette */
 function drawScale(palette) {
