@@ -7,20 +7,26 @@
  * ```
  */
 
-import { shmPathFor, SlotFileError } from "../mod.ts";
+import { SlotFileError } from "../mod.ts";
 import {
   numberFlag,
   readFlags,
   runCommand,
   say,
-  slotPathFlag,
   stopSignal,
-  UsageError,
   withTimeLimit,
   writeAll,
 } from "./command_line.ts";
 import { delay } from "./delay.ts";
-import { SimulatedEngine } from "./engine.ts";
+import {
+  type ChosenEngine,
+  chosenEngine,
+  ENGINE_FLAGS,
+  ENGINE_USAGE,
+  ownEngine,
+  ownPath,
+  whileRunning,
+} from "./own_engine.ts";
 import { LiveDisplay, PlainDisplay, renderOnce } from "./terminal/display.ts";
 import { explain, type SlotView, SlotWatch } from "./terminal/slot_view.ts";
 
@@ -30,9 +36,7 @@ const USAGE = `Shows the load of an engine as a live table.
 
   Without a name it runs a simulated engine and shows that.
 
-  --instance-id X   show the engine with this instance id
-  --path P          show the engine that publishes to this slot file
-  --ranks N         ranks of the simulated engine, 1 to 512 (default 8)
+${ENGINE_USAGE}
   --interval-ms M   time between two tables, at least 200 (default 250, plain 1000)
   --seconds T       end by itself
   --once            show one table and end
@@ -45,14 +49,9 @@ const USAGE = `Shows the load of an engine as a live table.
 const POLL_MS = 25;
 /** How long a single table gathers for its rate. */
 const ONCE_MS = 500;
-/** The simulated engine has some past when it is first shown; the more ranks, the less. */
-const WARM_UP_RANK_MS = 800_000;
 
 /** What the command line asks for. */
-interface Request {
-  /** The slot file of a real engine, or `null` for the simulated one. */
-  readonly path: string | null;
-  readonly ranks: number;
+interface Request extends ChosenEngine {
   readonly seconds: number | null;
   readonly look: Look;
 }
@@ -76,23 +75,15 @@ async function main(): Promise<number> {
   using stop = stopSignal();
   if (path !== null) return await show(path, look, withTimeLimit(stop.signal, seconds));
 
-  // As random as an instance id of SGLang, so that two of us do not meet.
-  const ownPath = shmPathFor(crypto.randomUUID().replaceAll("-", "").slice(0, 12));
-  const warmUpMs = Math.min(100_000, WARM_UP_RANK_MS / ranks);
-  using engine = SimulatedEngine.publishingTo(ownPath, {
-    dpSize: ranks,
-    startMs: Date.now() - warmUpMs,
-  });
-  engine.step(warmUpMs);
   const signal = withTimeLimit(stop.signal, seconds);
-  return await showWhileRunning(engine, ownPath, look, signal);
+  const simulated = ownPath();
+  using engine = ownEngine(simulated, ranks);
+  return await whileRunning(engine, signal, (both) => show(simulated, look, both));
 }
 
 function readRequest(args: readonly string[]): Request | "help" {
   const flags = readFlags(args, {
-    "instance-id": "string",
-    path: "string",
-    ranks: "string",
+    ...ENGINE_FLAGS,
     "interval-ms": "string",
     seconds: "string",
     once: "boolean",
@@ -100,42 +91,21 @@ function readRequest(args: readonly string[]): Request | "help" {
     help: "boolean",
   });
   if (flags.help) return "help";
-  const path = slotPathFlag(flags);
-  if (path !== null && flags.ranks !== undefined) {
-    throw new UsageError("--ranks is for the simulated engine; a real one says how many it has");
-  }
+  const engine = chosenEngine(flags);
   const plain = flags.plain === true || Deno.noColor || !Deno.stdout.isTerminal();
   const interval = { low: 200, high: 3_600_000, whole: true };
   return {
-    path,
-    ranks: numberFlag("ranks", flags.ranks, { low: 1, high: 512, whole: true }, 8),
+    ...engine,
     seconds: numberFlag("seconds", flags.seconds, { low: 0, high: 1e6, whole: false }, null),
     look: {
       once: flags.once === true,
       plain,
       intervalMs: numberFlag("interval-ms", flags["interval-ms"], interval, plain ? 1000 : 250),
-      hint: path === null ? "A simulated engine. A real one: --instance-id X or --path P" : null,
+      hint: engine.path === null
+        ? "A simulated engine. A real one: --instance-id X or --path P"
+        : null,
     },
   };
-}
-
-/** Shows the engine, and lets it run for as long. Whichever fails ends the other. */
-async function showWhileRunning(
-  engine: SimulatedEngine,
-  path: string,
-  look: Look,
-  signal: AbortSignal,
-): Promise<number> {
-  const ended = new AbortController();
-  const both = AbortSignal.any([signal, ended.signal]);
-  const running = engine.run({ signal: both }).finally(() => ended.abort());
-  running.catch(() => {}); // it is told below, when the terminal is in order again
-  try {
-    return await show(path, look, both);
-  } finally {
-    ended.abort();
-    await running;
-  }
 }
 
 /** Shows a slot file until the signal is aborted. @returns The exit code. */
