@@ -13,8 +13,7 @@ import { LoadWatch } from "../../src/watch/load_watch.ts";
 export class MemoryReader implements LoadReader {
   /** How many watches run now. */
   watches = 0;
-  /** Thrown by whatever is asked, if it is set. */
-  failure: Error | null = null;
+  #failure: Error | null = null;
   readonly #ranks: (LoadSnapshot | null)[];
   readonly #states: RankState[];
   readonly #ages: (number | null)[];
@@ -26,13 +25,12 @@ export class MemoryReader implements LoadReader {
     this.#ranks = Array.from({ length: dpSize }, () => null);
     this.#states = Array.from({ length: dpSize }, () => "unreported");
     this.#ages = Array.from({ length: dpSize }, () => null);
-    const isOpen = () => this.#isOpen;
+    const isOpen = () => this.#isOpen && this.#failure === null;
     this.#watch = new LoadWatch({
       get isOpen() {
         return isOpen();
       },
       look: (newest) => {
-        this.#check();
         newest.length = 0;
         newest.push(...this.#ranks);
       },
@@ -113,10 +111,17 @@ export class MemoryReader implements LoadReader {
     this.watches++;
     try {
       for await (const update of this.#watch.iterate(options)) yield update;
+      if (this.#failure !== null) throw this.#failure;
     } finally {
       this.watches--;
     }
     return undefined;
+  }
+
+  /** Fails: whatever is asked from then on throws this, and watches end with it. */
+  fail(error: Error): void {
+    this.#failure = error;
+    this.#watch.rouse();
   }
 
   close(): void {
@@ -125,7 +130,7 @@ export class MemoryReader implements LoadReader {
   }
 
   #check(): void {
-    if (this.failure !== null) throw this.failure;
+    if (this.#failure !== null) throw this.#failure;
     if (!this.#isOpen) throw new TypeError("Cannot read load: the reader is closed");
   }
 }

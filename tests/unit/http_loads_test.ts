@@ -197,7 +197,7 @@ for (const kind of ["closed", "failed"] as const) {
   Deno.test(`a reader that has ${kind} is told with 503, and metrics say so`, async () => {
     const reader = MemoryReader.live(2);
     if (kind === "closed") reader.close();
-    else reader.failure = new Error("Cannot receive any more: the worker crashed");
+    else reader.fail(new Error("Cannot receive any more: the worker crashed"));
     const reason = kind === "closed" ? "Cannot read load: the reader is closed" : /crashed/;
     for (const path of ["/v1/loads", "/v1/loads?dp_rank=7", "/get_load", "/v1/loads/stream"]) {
       const response = await ask(reader, path);
