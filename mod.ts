@@ -98,7 +98,7 @@ export {
   zmqAddressFor,
   zmqReaderOwner,
 } from "./src/topology.ts";
-export type { RandomSource } from "./src/balance/choice.ts";
+export type { RandomSource } from "./src/balance/chance.ts";
 export type {
   DispatchMethod,
   DispatchOptions,

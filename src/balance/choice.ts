@@ -1,16 +1,10 @@
 /** Choosing among ranks by their cost: the least one, or at random among those that will fill up. */
 
+import { type Chance, CHANCES } from "./chance.ts";
+import { type Moment, REQUEST_MS, UNSEEN_MS } from "./moment.ts";
+
 /** With every choice per rank, so much of what ranks are owed is let go: what was sent is done. */
 const LOST_CREDIT = 0.5;
-
-/** A source of numbers from 0 to below 1. */
-export type RandomSource = () => number;
-
-/** A whole number from 0 to below `count`, whatever the source gives. */
-export function randomIndex(random: RandomSource, count: number): number {
-  const at = Math.floor(random() * count);
-  return at >= 0 && at < count ? at : 0;
-}
 
 /** The ranks that a choice is made among. Its arrays are made once. */
 export class Candidates {
@@ -21,6 +15,7 @@ export class Candidates {
   readonly #credits: Float64Array;
   #hasCredits = false;
   readonly #weights: Float64Array;
+  readonly #inverse: Float64Array;
   readonly #most: number;
 
   /** @param weights How much each rank is to get beside the others. */
@@ -28,19 +23,20 @@ export class Candidates {
     this.ranks = new Uint16Array(weights.length);
     this.#credits = new Float64Array(weights.length);
     this.#weights = weights;
+    this.#inverse = weights.map((weight) => 1 / weight);
     this.#most = weights.reduce((most, weight) => Math.max(most, weight), 0);
   }
 
   /** Keeps a few at random, those with more weight sooner. */
-  sample(few: number, random: RandomSource): void {
+  sample(few: number, chance: Chance): void {
     const { ranks } = this;
     const all = this.count;
     let kept = 0;
     // A weight far below the largest is drawn rarely, so draws are bounded; then any will do.
     for (let draws = 0; kept < few && draws < few * 16; draws++) {
-      const at = kept + randomIndex(random, all - kept);
+      const at = kept + chance.index(all - kept);
       const rank = ranks[at]!;
-      if (draws < few * 15 && random() * this.#most > this.#weights[rank]!) continue;
+      if (draws < few * 15 && chance.next() * this.#most > this.#weights[rank]! * CHANCES) continue;
       ranks[at] = ranks[kept]!;
       ranks[kept++] = rank;
     }
@@ -48,22 +44,35 @@ export class Candidates {
   }
 
   /** The one with the least cost for its weight; one of them at random where several are equal. */
-  least(costs: Float64Array, random: RandomSource): number {
+  least(costs: Float64Array, chance: Chance): number {
     const { ranks, count } = this;
-    const weights = this.#weights;
+    const inverse = this.#inverse;
     let found = ranks[0]!;
-    let least = costs[found]! / weights[found]!;
+    let least = costs[found]! * inverse[found]!;
     let equal = 1;
     for (let n = 1; n < count; n++) {
       const rank = ranks[n]!;
-      const cost = costs[rank]! / weights[rank]!;
+      const cost = costs[rank]! * inverse[rank]!;
       if (cost > least) continue;
-      if (cost < least) equal = 0;
-      equal++;
-      if (equal === 1 || random() * equal < 1) found = rank;
-      least = cost;
+      if (cost < least) {
+        least = cost;
+        found = rank;
+        equal = 1;
+      } else equal++;
     }
-    return found;
+    return equal === 1 ? found : this.#oneOf(chance.index(equal), least, costs);
+  }
+
+  /** The n-th of those with that cost for their weight. */
+  #oneOf(n: number, least: number, costs: Float64Array): number {
+    const { ranks, count } = this;
+    const inverse = this.#inverse;
+    let left = n;
+    for (let at = 0; at < count; at++) {
+      const rank = ranks[at]!;
+      if (costs[rank]! * inverse[rank]! === least && left-- === 0) return rank;
+    }
+    return ranks[0]!;
   }
 
   /**
@@ -74,11 +83,12 @@ export class Candidates {
    * unseen work it is the least.
    *
    * @param costs What ranks are compared by, in ms, by rank.
-   * @param unseenMs The work that others bring.
-   * @param workMs The work of this request.
+   * @param moment Holds the work that others bring, and that of this request.
    */
-  fill(costs: Float64Array, unseenMs: number, workMs: number, random: RandomSource): number {
-    if (!(unseenMs > 0)) return this.least(costs, random);
+  fill(costs: Float64Array, moment: Moment, chance: Chance): number {
+    const unseenMs = moment[UNSEEN_MS]!;
+    const workMs = moment[REQUEST_MS]!;
+    if (!(unseenMs > 0)) return this.least(costs, chance);
     const { ranks, count } = this;
     const weights = this.#weights;
     let level = Infinity;
@@ -101,7 +111,9 @@ export class Candidates {
     const kept = 1 - LOST_CREDIT / count;
     if (!this.#hasCredits) {
       this.#hasCredits = true;
-      for (let rank = 0; rank < credits.length; rank++) credits[rank] = random() * workMs;
+      for (let rank = 0; rank < credits.length; rank++) {
+        credits[rank] = chance.next() / CHANCES * workMs;
+      }
     }
     let found = -1;
     for (let n = 0; n < count; n++) {
@@ -112,6 +124,6 @@ export class Candidates {
       if (found < 0 || credits[rank]! > credits[found]!) found = rank;
     }
     if (found >= 0) credits[found]! -= workMs;
-    return found >= 0 ? found : this.least(costs, random);
+    return found >= 0 ? found : this.least(costs, chance);
   }
 }

@@ -1,5 +1,7 @@
 /** Which requests were sent where, until a rank has reported them and until they are complete. */
 
+import { type Moment, NOW_MS } from "./moment.ts";
+
 const FREE = 0;
 /** Sent, and in no report yet. */
 const PENDING = 1;
@@ -33,10 +35,13 @@ export class DispatchLedger {
   readonly reported: Float64Array;
   /** The ticket of the last dispatch; 0 before the first. */
   lastTicket = 0;
+  /** Tokens of all requests that no report holds yet. */
+  allPendingTokens = 0;
   /** Tokens of all requests so far. */
   sentTokens = 0;
   /** Requests that gave way to newer ones. */
   forgotten = 0;
+  readonly #moment: Moment;
   readonly #tickets: Float64Array;
   readonly #ranks: Uint16Array;
   readonly #states: Uint8Array;
@@ -47,8 +52,10 @@ export class DispatchLedger {
   /**
    * @param dpSize How many ranks.
    * @param capacity How many requests to remember.
+   * @param moment Tells the time of a dispatch.
    */
-  constructor(dpSize: number, capacity: number) {
+  constructor(dpSize: number, capacity: number, moment: Moment) {
+    this.#moment = moment;
     this.capacity = capacity;
     this.sentAtMs = new Float64Array(capacity);
     this.tokens = new Float64Array(capacity);
@@ -64,7 +71,7 @@ export class DispatchLedger {
   }
 
   /** Enters a request that is sent now. Its ticket is {@linkcode lastTicket}. */
-  add(dpRank: number, tokens: number, nowMs: number): void {
+  add(dpRank: number, tokens: number): void {
     this.lastTicket++;
     this.sentTokens += tokens;
     const place = this.lastTicket % this.capacity;
@@ -73,7 +80,7 @@ export class DispatchLedger {
     this.#ranks[place] = dpRank;
     this.#states[place] = PENDING;
     this.#next[place] = NONE;
-    this.sentAtMs[place] = nowMs;
+    this.sentAtMs[place] = this.#moment[NOW_MS]!;
     this.tokens[place] = tokens;
     const tail = this.#tails[dpRank]!;
     if (tail === NONE) this.#heads[dpRank] = place;
@@ -81,6 +88,7 @@ export class DispatchLedger {
     this.#tails[dpRank] = place;
     this.pending[dpRank]! += 1;
     this.pendingTokens[dpRank]! += tokens;
+    this.allPendingTokens += tokens;
   }
 
   /**
@@ -127,6 +135,7 @@ export class DispatchLedger {
         this.#states[place] = REPORTED;
         this.pending[dpRank]! -= 1;
         this.pendingTokens[dpRank]! -= this.tokens[place]!;
+        this.allPendingTokens -= this.tokens[place]!;
         this.reported[dpRank]! += 1;
       }
       this.#dropHead(dpRank, place);
@@ -166,6 +175,7 @@ export class DispatchLedger {
     if (this.#states[place] === PENDING) {
       this.pending[dpRank]! -= 1;
       this.pendingTokens[dpRank]! -= this.tokens[place]!;
+      this.allPendingTokens -= this.tokens[place]!;
     } else this.reported[dpRank]! -= 1;
     this.#states[place] = FREE;
   }

@@ -1,7 +1,7 @@
 /** What a budget can be told, when it is made and with each choice. */
 
 import type { RankHealth } from "../slotfile/rank_health.ts";
-import type { RandomSource } from "./choice.ts";
+import type { RandomSource } from "./chance.ts";
 
 /**
  * How a rank is chosen:
@@ -23,7 +23,8 @@ export interface DpBudgetOptions {
    */
   readonly now?: () => number;
   /**
-   * Numbers from 0 to below 1, for ties and samples; a seeded source makes all choices repeatable.
+   * Numbers from 0 to below 1. It is asked for a seed when the budget is made; a source with a seed of
+   * its own makes all choices repeatable.
    *
    * @default {Math.random}
    */

@@ -15,6 +15,7 @@ import {
 } from "./dispatch_options.ts";
 import { ExpectedWait } from "./expected_wait.ts";
 import { type DispatchExplanation, Explainer } from "./explanation.ts";
+import { makeMoment, type Moment, NOW_MS } from "./moment.ts";
 import { OtherRouters } from "./other_routers.ts";
 import { amount, RankReports } from "./rank_reports.ts";
 import { RankStandings, STANDINGS } from "./rank_standing.ts";
@@ -80,6 +81,7 @@ export class DpBudget {
   /** How many ranks the group has. */
   readonly dpSize: number;
   readonly #options: CheckedOptions;
+  readonly #moment: Moment = makeMoment();
   readonly #counts: SglangCounts;
   readonly #reports: RankReports;
   readonly #ledger: DispatchLedger;
@@ -92,7 +94,6 @@ export class DpBudget {
   readonly #news: Uint8Array;
   /** By rank, during an update: what the engine says that it has accepted, or NaN. */
   readonly #accepted: Float64Array;
-  #nowMs = 0;
   #usualTokens = USUAL_TOKENS;
   #completed = 0;
   #taken = 0;
@@ -111,12 +112,17 @@ export class DpBudget {
     this.dpSize = dpSize;
     this.#counts = new SglangCounts(dpSize);
     this.#reports = new RankReports(dpSize, this.#options.prefillMsPerToken);
-    this.#ledger = new DispatchLedger(dpSize, this.#options.ledgerSize);
-    this.#standings = new RankStandings(dpSize, this.#options.staleAfterMs, this.#options.rampMs);
-    this.#wait = new ExpectedWait(dpSize, this.#reports, this.#ledger);
-    this.#others = new OtherRouters(this.#options.routers);
-    this.#choice = new WaitChoice(this.#options, this.#standings, this.#wait);
-    this.#explainer = new Explainer(dpSize);
+    this.#ledger = new DispatchLedger(dpSize, this.#options.ledgerSize, this.#moment);
+    this.#standings = new RankStandings(
+      dpSize,
+      this.#options.staleAfterMs,
+      this.#options.rampMs,
+      this.#moment,
+    );
+    this.#wait = new ExpectedWait(dpSize, this.#reports, this.#ledger, this.#moment);
+    this.#others = new OtherRouters(this.#options.routers, this.#moment);
+    this.#choice = new WaitChoice(this.#options, this.#standings, this.#wait, this.#moment);
+    this.#explainer = new Explainer(dpSize, this.#wait, this.#standings, this.#choice);
     this.#news = new Uint8Array(dpSize);
     this.#accepted = new Float64Array(dpSize);
   }
@@ -135,7 +141,8 @@ export class DpBudget {
    * @param options What the reader says of the ranks' health, and the time.
    */
   update(loads: readonly LoadSnapshot[], options: UpdateOptions = NO_OPTIONS): void {
-    const nowMs = this.#time(options.nowMs);
+    this.#setTime(options.nowMs);
+    const nowMs = this.#moment[NOW_MS]!;
     const { health } = options;
     let hasNews = false;
     for (let n = 0; n < loads.length; n++) {
@@ -165,20 +172,20 @@ export class DpBudget {
     method: DispatchMethod = "expected_wait",
     options: DispatchOptions = NO_OPTIONS,
   ): number {
-    const nowMs = this.#time(options.nowMs);
+    this.#setTime(options.nowMs);
     const given = amount(options.estimatedTokens ?? NaN, MOST_TOKENS);
     // Without an estimate SGLang counts no tokens; here, a request that says nothing is a usual one.
     const isKnown = !Number.isNaN(given);
     if (isKnown) this.#usualTokens += (given - this.#usualTokens) * NEW_TOKENS;
     const tokens = isKnown ? Math.round(given) : Math.round(this.#usualTokens);
     const dpRank = method === "expected_wait"
-      ? this.#leastWait(tokens, options, nowMs)
-      : this.#asSglang(method, nowMs);
-    if (dpRank < 0) throw new NoRankAvailableError(this.#faults(nowMs));
-    this.#explainer.keepChoice(dpRank, nowMs, tokens, this.#ledger, this.#standings);
+      ? this.#leastWait(tokens, options)
+      : this.#asSglang(method);
+    if (dpRank < 0) throw new NoRankAvailableError(this.#faults());
+    this.#explainer.keepChoice(method, dpRank, tokens, this.#moment);
     if (method !== "round_robin") this.#counts.add(dpRank, isKnown ? given : 0);
-    this.#ledger.add(dpRank, tokens, nowMs);
-    this.#wait.onDispatch(dpRank, tokens, nowMs);
+    this.#ledger.add(dpRank, tokens);
+    this.#wait.onDispatch(dpRank, tokens);
     return dpRank;
   }
 
@@ -191,14 +198,19 @@ export class DpBudget {
    * @returns Whether it was known: `false` the second time, or when it was forgotten meanwhile.
    */
   complete(ticket: number, nowMs?: number): boolean {
-    const atMs = this.#time(nowMs);
+    this.#setTime(nowMs);
     const wasReported = this.#ledger.isReported(ticket);
     const place = this.#ledger.complete(ticket);
     if (place < 0) return false;
     this.#completed++;
     const { sentAtMs, tokens } = this.#ledger;
     const dpRank = this.#ledger.rankAt(place);
-    this.#wait.onComplete(dpRank, tokens[place]!, atMs - sentAtMs[place]!, wasReported);
+    this.#wait.onComplete(
+      dpRank,
+      tokens[place]!,
+      sentAtMs[place]!,
+      wasReported,
+    );
     this.#others.onComplete();
     return true;
   }
@@ -209,7 +221,7 @@ export class DpBudget {
    * @throws {RangeError} If the group has no such rank.
    */
   drain(dpRank: number): void {
-    this.#standings.drained[this.#checkRank(dpRank)] = 1;
+    this.#standings.drain(this.#checkRank(dpRank), true);
   }
 
   /**
@@ -218,7 +230,7 @@ export class DpBudget {
    * @throws {RangeError} If the group has no such rank.
    */
   undrain(dpRank: number): void {
-    this.#standings.drained[this.#checkRank(dpRank)] = 0;
+    this.#standings.drain(this.#checkRank(dpRank), false);
   }
 
   /** Whether a rank is drained. */
@@ -305,33 +317,33 @@ export class DpBudget {
     this.#wait.onReport(dpRank, reportAtMs === -Infinity ? nowMs : reportAtMs);
   }
 
-  #leastWait(tokens: number, options: DispatchOptions, nowMs: number): number {
-    this.#wait.estimate(tokens, nowMs);
-    let found = this.#choice.choose(options, this.#others.perOwn(), nowMs);
+  #leastWait(tokens: number, options: DispatchOptions): number {
+    let found = this.#choice.choose(tokens, options);
     if (found < 0 && this.#options.whenNone === "round_robin") {
       found = this.#counts.next(this.#standings.drained);
       if (found >= 0) this.#fallbacks++;
       this.#choice.reason = "fallback";
     }
-    if (found >= 0) this.#explainer.keepWaits(this.#wait, this.#choice);
+    this.#explainer.keepCounts(this.#wait.requests, this.#wait.tokens, this.#ledger);
     return found;
   }
 
-  #asSglang(method: Exclude<DispatchMethod, "expected_wait">, nowMs: number): number {
+  #asSglang(method: Exclude<DispatchMethod, "expected_wait">): number {
     const { drained } = this.#standings;
     const counts = this.#counts;
-    this.#standings.judge(nowMs); // told, and not gone by
+    if (!this.#standings.isSettled()) this.#choice.gather(); // told, and not gone by
     const found = method === "round_robin"
       ? counts.next(drained)
       : method === "total_requests"
       ? counts.leastRequests(drained)
       : counts.leastTokens(drained);
-    if (found >= 0) this.#explainer.keepCounts(method, counts);
+    this.#choice.reason = method === "round_robin" ? "turn" : "least";
+    this.#explainer.keepCounts(counts.requests, counts.tokens, this.#ledger);
     return found;
   }
 
-  #faults(nowMs: number): DispatchFault[] {
-    this.#standings.judge(nowMs);
+  #faults(): DispatchFault[] {
+    this.#choice.gather();
     return Array.from(this.#standings.standings, (code, rank) => {
       const standing = STANDINGS[code]!;
       if (this.#standings.drained[rank] === 1) return "drained";
@@ -339,11 +351,10 @@ export class DpBudget {
     });
   }
 
-  /** The time of a call; one that cannot be is taken for the last one. */
-  #time(nowMs: number | undefined): number {
+  /** Takes the time of a call; one that cannot be is taken for the last one. */
+  #setTime(nowMs: number | undefined): void {
     const given = nowMs ?? this.#options.now();
-    if (given >= 0 && given <= Number.MAX_SAFE_INTEGER) this.#nowMs = given;
-    return this.#nowMs;
+    if (given >= 0 && given <= Number.MAX_SAFE_INTEGER) this.#moment[NOW_MS] = given;
   }
 
   #checkRank(dpRank: number): number {

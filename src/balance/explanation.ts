@@ -3,8 +3,8 @@
 import type { DispatchLedger } from "./dispatch_ledger.ts";
 import type { DispatchMethod } from "./dispatch_options.ts";
 import type { ExpectedWait } from "./expected_wait.ts";
+import { makeMoment, type Moment, NOW_MS, UNSEEN_MS } from "./moment.ts";
 import { type RankStanding, type RankStandings, STANDINGS } from "./rank_standing.ts";
-import type { SglangCounts } from "./sglang_counts.ts";
 import type { WaitChoice } from "./wait_choice.ts";
 
 /**
@@ -30,9 +30,12 @@ export interface RankExplanation {
   readonly tokens: number;
   /** Requests that were sent to it and that no report held yet. */
   readonly pending: number;
-  /** How long the request was expected to wait there, in milliseconds; `null` with SGLang's methods. */
+  /**
+   * How long the request was expected to wait there, in milliseconds; `null` for a rank that was not
+   * looked at, and with SGLang's methods.
+   */
   readonly waitMs: number | null;
-  /** What ranks were compared by, in milliseconds; `null` with SGLang's methods. */
+  /** What ranks were compared by, in milliseconds; `null` where the wait is. */
   readonly costMs: number | null;
   /** How old its report was, in milliseconds; `null` without one. */
   readonly ageMs: number | null;
@@ -56,94 +59,94 @@ export interface DispatchExplanation {
   readonly ranks: readonly RankExplanation[];
 }
 
-/** Keeps the last choice's numbers in arrays that are there already: nothing is made for it. */
+/**
+ * Says why the last choice was made. Waits stay where they are until the next choice; counts go on
+ * at once, so they are kept here, in arrays that are there already.
+ */
 export class Explainer {
+  readonly #wait: ExpectedWait;
+  readonly #standings: RankStandings;
+  readonly #choice: WaitChoice;
   readonly #requests: Float64Array;
   readonly #tokens: Float64Array;
   readonly #pending: Float64Array;
-  readonly #waitMs: Float64Array;
-  readonly #costMs: Float64Array;
   readonly #heardAtMs: Float64Array;
-  readonly #standings: Uint8Array;
+  /** The shared numbers as they were at the choice. */
+  readonly #moment: Moment = makeMoment();
   #method: DispatchMethod | null = null;
   #reason: DispatchReason = "least";
   #dpRank = 0;
-  #atMs = 0;
   #tokensOfRequest = 0;
-  #unseenMs = 0;
 
-  /** @param dpSize How many ranks. */
-  constructor(dpSize: number) {
+  /**
+   * @param dpSize How many ranks.
+   * @param wait Where the waits stand.
+   * @param standings Where it stands how ranks are.
+   * @param choice Who chose by wait.
+   */
+  constructor(dpSize: number, wait: ExpectedWait, standings: RankStandings, choice: WaitChoice) {
+    this.#wait = wait;
+    this.#standings = standings;
+    this.#choice = choice;
     this.#requests = new Float64Array(dpSize);
     this.#tokens = new Float64Array(dpSize);
     this.#pending = new Float64Array(dpSize);
-    this.#waitMs = new Float64Array(dpSize);
-    this.#costMs = new Float64Array(dpSize);
     this.#heardAtMs = new Float64Array(dpSize);
-    this.#standings = new Uint8Array(dpSize);
   }
 
-  /** Keeps what a choice by expected wait went by. */
-  keepWaits(wait: ExpectedWait, choice: WaitChoice): void {
-    this.#method = "expected_wait";
-    this.#reason = choice.reason;
-    this.#unseenMs = choice.unseenMs;
-    this.#requests.set(wait.requests);
-    this.#tokens.set(wait.tokens);
-    this.#waitMs.set(wait.waitMs);
-    this.#costMs.set(wait.costMs);
+  /** Keeps the counts that a choice went by. */
+  keepCounts(requests: Float64Array, tokens: Float64Array, ledger: DispatchLedger): void {
+    copy(requests, this.#requests);
+    copy(tokens, this.#tokens);
+    copy(ledger.pending, this.#pending);
+    copy(this.#standings.heardAtMs, this.#heardAtMs);
   }
 
-  /** Keeps what a choice by SGLang's counts went by. */
-  keepCounts(method: DispatchMethod, counts: SglangCounts): void {
+  /** Keeps what the choice was. */
+  keepChoice(method: DispatchMethod, dpRank: number, tokens: number, moment: Moment): void {
     this.#method = method;
-    this.#reason = method === "round_robin" ? "turn" : "least";
-    this.#unseenMs = 0;
-    this.#requests.set(counts.requests);
-    this.#tokens.set(counts.tokens);
-  }
-
-  /** Keeps what is the same for both. */
-  keepChoice(
-    dpRank: number,
-    nowMs: number,
-    tokens: number,
-    ledger: DispatchLedger,
-    standings: RankStandings,
-  ): void {
+    this.#reason = this.#choice.reason;
     this.#dpRank = dpRank;
-    this.#atMs = nowMs;
     this.#tokensOfRequest = tokens;
-    this.#pending.set(ledger.pending);
-    this.#heardAtMs.set(standings.heardAtMs);
-    this.#standings.set(standings.standings);
+    this.#moment[NOW_MS] = moment[NOW_MS]!;
+    this.#moment[UNSEEN_MS] = moment[UNSEEN_MS]!;
   }
 
   /** Says it in objects. */
   explain(): DispatchExplanation | null {
     const method = this.#method;
     if (method === null) return null;
-    const byWait = method === "expected_wait";
+    const isByWait = method === "expected_wait";
     return {
       method,
       dpRank: this.#dpRank,
       reason: this.#reason,
-      atMs: this.#atMs,
+      atMs: this.#moment[NOW_MS]!,
       estimatedTokens: this.#tokensOfRequest,
-      unseenMs: this.#unseenMs,
-      ranks: Array.from(this.#standings, (code, dpRank): RankExplanation => {
-        const heardAtMs = this.#heardAtMs[dpRank]!;
-        return {
-          dpRank,
-          standing: STANDINGS[code]!,
-          requests: this.#requests[dpRank]!,
-          tokens: this.#tokens[dpRank]!,
-          pending: this.#pending[dpRank]!,
-          waitMs: byWait ? this.#waitMs[dpRank]! : null,
-          costMs: byWait ? this.#costMs[dpRank]! : null,
-          ageMs: heardAtMs === -Infinity ? null : Math.max(0, this.#atMs - heardAtMs),
-        };
-      }),
+      unseenMs: isByWait ? this.#moment[UNSEEN_MS]! : 0,
+      ranks: Array.from(this.#requests, (_, dpRank) => this.#explainRank(dpRank, isByWait)),
     };
   }
+
+  #explainRank(dpRank: number, isByWait: boolean): RankExplanation {
+    const standing = STANDINGS[this.#standings.standings[dpRank]!]!;
+    const isLooked = standing === "candidate" && isByWait && this.#choice.isCandidate(dpRank);
+    const heardAtMs = this.#heardAtMs[dpRank]!;
+    return {
+      dpRank,
+      standing: standing === "candidate" && isByWait && !isLooked ? "not_sampled" : standing,
+      requests: this.#requests[dpRank]!,
+      tokens: this.#tokens[dpRank]!,
+      pending: this.#pending[dpRank]!,
+      waitMs: isLooked ? this.#wait.waitMs[dpRank]! : null,
+      costMs: isLooked ? this.#wait.costMs[dpRank]! : null,
+      ageMs: heardAtMs === -Infinity ? null : Math.max(0, this.#moment[NOW_MS]! - heardAtMs),
+    };
+  }
+}
+
+/** For a few numbers, a loop is faster than a call of `set`. */
+function copy(from: Float64Array, to: Float64Array): void {
+  if (from.length > 32) to.set(from);
+  else for (let n = 0; n < from.length; n++) to[n] = from[n]!;
 }

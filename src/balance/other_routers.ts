@@ -1,6 +1,7 @@
 /** How much other routers send to the same ranks, seen from what the ranks report. */
 
 import type { DispatchLedger } from "./dispatch_ledger.ts";
+import { type Moment, PER_OWN } from "./moment.ts";
 import type { RankReports } from "./rank_reports.ts";
 
 /** The newest comparison counts for more; one is made per update that brought a report. */
@@ -24,6 +25,7 @@ const MOST_SHARE = 1_000;
  */
 export class OtherRouters {
   readonly #given: number | null;
+  readonly #moment: Moment;
   #ownRequests = 0;
   #allRequests = 0;
   #ownTokens = 0;
@@ -32,9 +34,14 @@ export class OtherRouters {
   #arrivedTokens = 0;
   #hasCompletions = false;
 
-  /** @param routers How many there are, this one included; `null` to find out. */
-  constructor(routers: number | null) {
+  /**
+   * @param routers How many there are, this one included; `null` to find out.
+   * @param moment Is told how many requests others send for each one that is sent from here.
+   */
+  constructor(routers: number | null, moment: Moment) {
     this.#given = routers;
+    this.#moment = moment;
+    if (routers !== null) moment[PER_OWN] = routers - 1;
   }
 
   /** Completions are reported: what was sent can be told from what is there. */
@@ -65,11 +72,10 @@ export class OtherRouters {
     this.#arrivedTokens = reports.arrivedTokens;
     this.#ownTokens += sent - this.#ownTokens * LOST_SUM;
     this.#allTokens += arrived - this.#allTokens * LOST_SUM;
+    if (this.#given === null) this.#moment[PER_OWN] = this.#perOwn();
   }
 
-  /** How many requests others send for each one that is sent from here. */
-  perOwn(): number {
-    if (this.#given !== null) return this.#given - 1;
+  #perOwn(): number {
     const share = this.#hasCompletions
       ? (this.#allRequests - this.#ownRequests) / Math.max(0.5, this.#ownRequests)
       : (this.#allTokens - this.#ownTokens) / Math.max(1, this.#ownTokens);

@@ -8,6 +8,9 @@ const MOST_REQUESTS = 1e7;
 /** More than this is no number of tokens that one rank has. */
 const MOST_TOKENS = 1e12;
 
+/** Where the engine does not say how many may run, so many count as full. */
+const USUAL_PLACES = 128;
+
 /** Prefill time per token beyond these bounds, in ms, is not believed. */
 const MS_PER_TOKEN = { least: 1e-5, most: 10 } as const;
 
@@ -31,10 +34,14 @@ export class RankReports {
   readonly tokens: Float64Array;
   /** Prompt tokens that are still to be prefilled, by rank. */
   readonly waitingTokens: Float64Array;
-  /** Most requests that may run, by rank; 0 where that is not known. */
+  /** Most requests that may run, by rank; infinite where that is not known. */
   readonly maxRequests: Float64Array;
-  /** Size of the pool, by rank; 0 where that is not known. */
+  /** Size of the pool, by rank; infinite where that is not known. */
   readonly maxTokens: Float64Array;
+  /** How full a request makes the rank's places, by rank. */
+  readonly perRequest: Float64Array;
+  /** How full a token makes its pool, by rank. */
+  readonly perToken: Float64Array;
   /** How long a token's prefill takes, by rank, in ms: measured where the engine tells, else given. */
   readonly msPerToken: Float64Array;
   /** How long the turn of the rank's loop before its report may have taken, by rank, in ms. */
@@ -42,6 +49,7 @@ export class RankReports {
   /** Tokens that came to all ranks since the first reports, as far as the engine counts them. */
   arrivedTokens = 0;
   readonly #last: (LoadSnapshot | null)[];
+  #sumMsPerToken: number;
   readonly #prefilled: Float64Array;
   readonly #busyUs: Float64Array;
   readonly #sumTokens: Float64Array;
@@ -57,6 +65,9 @@ export class RankReports {
     this.waitingTokens = new Float64Array(dpSize);
     this.maxRequests = new Float64Array(dpSize);
     this.maxTokens = new Float64Array(dpSize);
+    this.perRequest = new Float64Array(dpSize);
+    this.perToken = new Float64Array(dpSize);
+    this.#sumMsPerToken = msPerToken * dpSize;
     this.msPerToken = new Float64Array(dpSize).fill(msPerToken);
     this.turnMs = new Float64Array(dpSize);
     this.#last = Array.from({ length: dpSize }, () => null);
@@ -64,6 +75,11 @@ export class RankReports {
     this.#busyUs = new Float64Array(dpSize).fill(NaN);
     this.#sumTokens = new Float64Array(dpSize);
     this.#sumMs = new Float64Array(dpSize);
+  }
+
+  /** How long a token's prefill takes on average, in ms. */
+  get meanMsPerToken(): number {
+    return this.#sumMsPerToken / this.msPerToken.length;
   }
 
   /** Whether a rank has ever reported. */
@@ -93,8 +109,12 @@ export class RankReports {
     if (prefilled >= 0 && prefilled < MOST_TOKENS) {
       this.arrivedTokens += prefilled + this.waitingTokens[dpRank]! - waited;
     }
-    this.maxRequests[dpRank] = Math.floor(amount(load.maxRunningRequests, MOST_REQUESTS)) || 0;
-    this.maxTokens[dpRank] = Math.floor(amount(load.maxTotalNumTokens, MOST_TOKENS)) || 0;
+    const places = Math.floor(amount(load.maxRunningRequests, MOST_REQUESTS)) || Infinity;
+    const pool = Math.floor(amount(load.maxTotalNumTokens, MOST_TOKENS)) || Infinity;
+    this.maxRequests[dpRank] = places;
+    this.maxTokens[dpRank] = pool;
+    this.perRequest[dpRank] = 1 / (places === Infinity ? USUAL_PLACES : places);
+    this.perToken[dpRank] = 1 / pool;
     this.#measureTurn(load, last);
     this.#measureSpeed(load);
     return "taken";
@@ -127,7 +147,9 @@ export class RankReports {
     this.#sumMs[dpRank] = sumMs;
     const msPerToken = sumMs / sumTokens;
     const isBelievable = msPerToken >= MS_PER_TOKEN.least && msPerToken <= MS_PER_TOKEN.most;
-    if (isBelievable && sumTokens >= ENOUGH_TOKENS) this.msPerToken[dpRank] = msPerToken;
+    if (!isBelievable || sumTokens < ENOUGH_TOKENS) return;
+    this.#sumMsPerToken += msPerToken - this.msPerToken[dpRank]!;
+    this.msPerToken[dpRank] = msPerToken;
   }
 }
 

@@ -1,11 +1,13 @@
 /** The choice by expected wait: who takes part, whose hint is followed, and who gets it. */
 
+import { Chance } from "./chance.ts";
 import { Candidates } from "./choice.ts";
 import type { CheckedOptions, DispatchOptions } from "./dispatch_options.ts";
 import type { ExpectedWait } from "./expected_wait.ts";
 import type { DispatchReason } from "./explanation.ts";
+import { type Moment, PENDING_MS, PER_OWN, REQUEST_MS, UNSEEN_MS } from "./moment.ts";
 import { hashKey, rendezvousRank } from "./prefix_affinity.ts";
-import { CANDIDATE, NOT_SAMPLED, type RankStandings, RETURNING } from "./rank_standing.ts";
+import { CANDIDATE, type RankStandings, RETURNING } from "./rank_standing.ts";
 
 /** Of what others send while our own is pending, about so much is still there. */
 const UNSEEN_SHARE = 0.5;
@@ -20,72 +22,93 @@ const FEW = 4;
 export class WaitChoice {
   /** What decided the last choice. */
   reason: DispatchReason = "least";
-  /** Work that others were taken to have sent unseen, at the last choice, in ms. */
-  unseenMs = 0;
   readonly #options: CheckedOptions;
   readonly #standings: RankStandings;
   readonly #wait: ExpectedWait;
   readonly #candidates: Candidates;
+  readonly #chance: Chance;
+  readonly #moment: Moment;
+  #live = 0;
 
-  constructor(options: CheckedOptions, standings: RankStandings, wait: ExpectedWait) {
+  constructor(
+    options: CheckedOptions,
+    standings: RankStandings,
+    wait: ExpectedWait,
+    moment: Moment,
+  ) {
+    this.#moment = moment;
     this.#options = options;
+    this.#chance = new Chance(options.random);
     this.#standings = standings;
     this.#wait = wait;
     this.#candidates = new Candidates(Float64Array.from(options.weights));
   }
 
   /**
-   * Chooses by the waits that were estimated last.
+   * Chooses.
    *
-   * @param options What is known of the request.
-   * @param othersPerOwn How many requests others send for each one that is sent from here.
-   * @param nowMs The time.
+   * @param tokens What the request brings.
+   * @param options What else is known of it.
    * @returns The rank, or -1 if none can be chosen.
    */
-  choose(options: DispatchOptions, othersPerOwn: number, nowMs: number): number {
-    const { choices, random } = this.#options;
+  choose(tokens: number, options: DispatchOptions): number {
     const candidates = this.#candidates;
-    const { costMs, pendingMs, requestMs } = this.#wait;
-    this.unseenMs = 0;
-    if (this.#standings.judge(nowMs) === 0) return -1;
-    this.#gather(nowMs);
-    const hinted = this.#hinted(options);
-    if (hinted >= 0) return hinted;
-    // Ranks that one unseen request would make equal are taken as equal.
-    let unseenMs = UNSEEN_SHARE * othersPerOwn * (pendingMs + requestMs) +
-      Math.min(1, othersPerOwn) * requestMs * candidates.count;
-    const few = choices ?? (othersPerOwn > 0 && candidates.count > LARGE_GROUP ? FEW : Infinity);
-    if (few < candidates.count) {
-      unseenMs *= few / candidates.count;
-      this.#sample(few);
+    const moment = this.#moment;
+    const wait = this.#wait;
+    moment[UNSEEN_MS] = 0;
+    if (!this.#standings.isSettled()) this.gather();
+    // The last choice may have taken a sample.
+    candidates.count = this.#live;
+    if (this.#live === 0) return -1;
+    if (options.preferredRank !== undefined || options.prefixKey !== undefined) {
+      wait.estimate(tokens, candidates.ranks, candidates.count);
+      const hinted = this.#hinted(options);
+      if (hinted >= 0) return hinted;
     }
-    this.unseenMs = unseenMs;
-    this.reason = unseenMs > 0 && candidates.count > 1 ? "spread" : "least";
-    return candidates.fill(costMs, unseenMs, requestMs, random);
+    const othersPerOwn = moment[PER_OWN]!;
+    const live = candidates.count;
+    const isLarge = othersPerOwn > 0 && live > LARGE_GROUP;
+    const few = this.#options.choices ?? (isLarge ? FEW : live);
+    if (few < live) candidates.sample(few, this.#chance);
+    wait.estimate(tokens, candidates.ranks, candidates.count);
+    this.reason = "least";
+    if (othersPerOwn > 0 && candidates.count > 1) {
+      this.reason = "spread";
+      wait.weigh(tokens);
+      // Ranks that one unseen request would make equal are taken as equal.
+      const perRankMs = Math.min(1, othersPerOwn) * moment[REQUEST_MS]! +
+        UNSEEN_SHARE * othersPerOwn * (moment[PENDING_MS]! + moment[REQUEST_MS]!) / live;
+      moment[UNSEEN_MS] = perRankMs * candidates.count;
+    }
+    return candidates.fill(wait.costMs, moment, this.#chance);
   }
 
-  /** Takes in all ranks that are live; one that was away takes part only as often as its share. */
-  #gather(nowMs: number): void {
+  /** Whether a rank was looked at for the last choice. */
+  isCandidate(dpRank: number): boolean {
+    const { ranks, count } = this.#candidates;
+    return ranks.subarray(0, count).includes(dpRank);
+  }
+
+  /** Takes in all ranks that are live, and those that are held back only where there is no other. */
+  gather(): void {
+    this.#standings.judge();
+    this.#standings.holdBack(this.#chance);
     const { standings } = this.#standings;
-    const candidates = this.#candidates;
-    candidates.count = 0;
+    const { ranks } = this.#candidates;
+    let count = 0;
     for (let rank = 0; rank < standings.length; rank++) {
-      if (standings[rank] !== CANDIDATE) continue;
-      const share = this.#standings.share(rank, nowMs);
-      if (share < 1 && this.#options.random() >= share) standings[rank] = RETURNING;
-      else candidates.ranks[candidates.count++] = rank;
+      if (standings[rank] === CANDIDATE) ranks[count++] = rank;
     }
-    if (candidates.count > 0) return;
-    for (let rank = 0; rank < standings.length; rank++) {
+    for (let rank = 0; count === 0 && rank < standings.length; rank++) {
       if (standings[rank] !== RETURNING) continue;
       standings[rank] = CANDIDATE;
-      candidates.ranks[candidates.count++] = rank;
+      ranks[count++] = rank;
     }
+    this.#live = count;
   }
 
   /** The rank that a hint names, if it takes part and its load permits; else -1. */
   #hinted({ preferredRank, prefixKey }: DispatchOptions): number {
-    if (preferredRank === undefined && prefixKey === undefined) return -1;
     const { ranks, count } = this.#candidates;
     const { standings } = this.#standings;
     let found = -1;
@@ -101,13 +124,5 @@ export class WaitChoice {
     let least = Infinity;
     for (let n = 0; n < count; n++) least = Math.min(least, waitMs[ranks[n]!]!);
     return waitMs[found]! <= least + this.#options.affinitySlackMs ? found : -1;
-  }
-
-  #sample(choices: number): void {
-    const { standings } = this.#standings;
-    const candidates = this.#candidates;
-    for (let n = 0; n < candidates.count; n++) standings[candidates.ranks[n]!] = NOT_SAMPLED;
-    candidates.sample(choices, this.#options.random);
-    for (let n = 0; n < candidates.count; n++) standings[candidates.ranks[n]!] = CANDIDATE;
   }
 }

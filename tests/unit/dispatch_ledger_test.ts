@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.11.0";
 import { DispatchLedger } from "../../src/balance/dispatch_ledger.ts";
+import { makeMoment, NOW_MS } from "../../src/balance/moment.ts";
 
 interface Entry {
   readonly ticket: number;
@@ -83,13 +84,15 @@ Deno.test("a ledger does what its model does", () => {
   const lives = fc.array(aStep, { maxLength: 200, size: "max" });
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 17 }), lives, (capacity, steps) => {
-      const ledger = new DispatchLedger(RANKS, capacity);
+      const moment = makeMoment();
+      const ledger = new DispatchLedger(RANKS, capacity, moment);
       const model = new Model(capacity);
       let nowMs = 1_000;
       for (const step of steps) {
         nowMs += 1;
         if (step.do === "add") {
-          ledger.add(step.dpRank, step.tokens, nowMs);
+          moment[NOW_MS] = nowMs;
+          ledger.add(step.dpRank, step.tokens);
           model.add(step.dpRank, step.tokens, nowMs);
         } else if (step.do === "complete") {
           const ticket = model.last - step.back;

@@ -2,9 +2,25 @@
 
 import assert from "node:assert/strict";
 import { Random } from "../../examples/engine/random.ts";
+import { Chance, CHANCES } from "../../src/balance/chance.ts";
 import { Candidates } from "../../src/balance/choice.ts";
+import { makeMoment, REQUEST_MS, UNSEEN_MS } from "../../src/balance/moment.ts";
 import { hashKey, rendezvousRank } from "../../src/balance/prefix_affinity.ts";
 import { TestBudget } from "../support/loads.ts";
+
+function chanceOf(seed: number): Chance {
+  const random = new Random(seed, 0);
+  return new Chance(() => random.uniform());
+}
+
+Deno.test("chances are even, and begin differently with each seed", () => {
+  const chance = chanceOf(1);
+  const got = new Uint32Array(10);
+  for (let n = 0; n < 100_000; n++) got[chance.index(10)]! += 1;
+  assert(got.every((count) => Math.abs(count - 10_000) < 400), `${got}`);
+  const first = new Set(Array.from({ length: 1_000 }, (_, seed) => chanceOf(seed).next()));
+  assert(first.size > 990 && [...first].every((value) => value >= 0 && value < CHANCES));
+});
 
 Deno.test("a request goes where the least prefill work waits", () => {
   const test = new TestBudget(3);
@@ -83,41 +99,46 @@ Deno.test("two choices keep a large group even, and look at no more than two", (
 });
 
 Deno.test("a sample prefers ranks with more weight", () => {
-  const random = new Random(3, 0);
+  const chance = chanceOf(3);
   const weights = Float64Array.of(1, 1, 1, 9);
   let heavy = 0;
   for (let n = 0; n < 2_000; n++) {
     const candidates = new Candidates(weights);
     candidates.ranks.set([0, 1, 2, 3]);
     candidates.count = 4;
-    candidates.sample(1, () => random.uniform());
+    candidates.sample(1, chance);
     if (candidates.ranks[0] === 3) heavy++;
   }
   assert(heavy > 1_400 && heavy < 1_600, `${heavy}`);
 });
 
 Deno.test("unseen work spreads requests over the ranks that it will fill, and over no others", () => {
-  const random = new Random(4, 0);
+  const chance = chanceOf(4);
   const candidates = new Candidates(new Float64Array(4).fill(1));
   candidates.ranks.set([0, 1, 2, 3]);
   candidates.count = 4;
   const costs = Float64Array.of(0, 10, 20, 100);
   const got = [0, 0, 0, 0];
   // 60 ms of work bring the lowest three to 30: their parts are 30, 20 and 10 of 60.
-  for (let n = 0; n < 6_000; n++) got[candidates.fill(costs, 60, 5, () => random.uniform())]! += 1;
+  const moment = makeMoment();
+  moment[UNSEEN_MS] = 60;
+  moment[REQUEST_MS] = 5;
+  for (let n = 0; n < 6_000; n++) {
+    got[candidates.fill(costs, moment, chance)]! += 1;
+  }
   [3_000, 2_000, 1_000, 0].forEach((wanted, rank) =>
     assert(Math.abs(got[rank]! - wanted) < 30, `${got}`)
   );
 });
 
 Deno.test("ties are broken by chance, evenly", () => {
-  const random = new Random(5, 0);
+  const chance = chanceOf(5);
   const candidates = new Candidates(new Float64Array(4).fill(1));
   candidates.ranks.set([0, 1, 2, 3]);
   candidates.count = 4;
   const got = [0, 0, 0, 0];
   const costs = Float64Array.of(7, 5, 5, 5);
-  for (let n = 0; n < 3_000; n++) got[candidates.least(costs, () => random.uniform())]! += 1;
+  for (let n = 0; n < 3_000; n++) got[candidates.least(costs, chance)]! += 1;
   assert.equal(got[0], 0);
   assert(got.slice(1).every((count) => Math.abs(count - 1_000) < 150), `${got}`);
 });

@@ -81,7 +81,9 @@ class Life {
     assert.equal(explained.ranks.length, this.#dpSize);
     if (explained.method !== "expected_wait") return;
     for (const { waitMs, costMs, pending } of explained.ranks) {
-      assert(waitMs! >= 0 && Number.isFinite(costMs), `${waitMs} ${costMs}`);
+      // Those that were not looked at have none.
+      assert((waitMs === null) === (costMs === null));
+      if (waitMs !== null) assert(waitMs >= 0 && Number.isFinite(costMs), `${waitMs} ${costMs}`);
       assert(pending >= 0 && pending <= this.#ledgerSize);
     }
   }

@@ -1,0 +1,22 @@
+/** A dispatch allocates nothing: what it needs was taken when the budget was made. */
+
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+
+const FIXTURE = fileURLToPath(new URL("fixtures/dispatch_memory.ts", import.meta.url));
+
+for (const [ranks, chunks] of [[8, 50], [512, 10]] as const) {
+  Deno.test(`${chunks * 20_000} dispatches over ${ranks} ranks leave nothing on the heap`, async () => {
+    const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "--v8-flags=--expose-gc", FIXTURE, String(ranks), String(chunks)],
+      stdin: "null",
+    }).output();
+    assert(success, new TextDecoder().decode(stderr));
+    const bytes: number[] = JSON.parse(new TextDecoder().decode(stdout));
+    assert.equal(bytes.length, chunks);
+    // The smallest object has 12 bytes. Chunks in which the compiler is at work count more.
+    const ordered = bytes.toSorted((a, b) => a - b);
+    const most = ordered[Math.floor(ordered.length * 0.7)]!;
+    assert(most < 1, `bytes per dispatch: ${bytes.map((value) => value.toFixed(2))}`);
+  });
+}
