@@ -3,7 +3,12 @@
 import { getLogger } from "npm:@logtape/logtape@2.4.2";
 import { NoRankAvailableError } from "../errors.ts";
 import type { LoadReader, LoadUpdate } from "../load_reader.ts";
-import type { DispatchMethod, DispatchOptions, DpBudgetOptions } from "./dispatch_options.ts";
+import {
+  checkOptions,
+  type DispatchMethod,
+  type DispatchOptions,
+  type DpBudgetOptions,
+} from "./dispatch_options.ts";
 import { DpBudget, type DpBudgetStats } from "./dp_budget.ts";
 import type { DispatchExplanation } from "./explanation.ts";
 
@@ -96,9 +101,8 @@ export class DpRouter implements Disposable {
       throw new RangeError(`Cannot use refreshMs ${options.refreshMs}: below 0`);
     }
     // Options that cannot be are told now, not with the first request.
-    if (reader.dpSize === null) {
-      new DpBudget(options.weights?.length ?? 1, { ...options, ledgerSize: 1 });
-    } else this.#budgetFor(reader.dpSize);
+    if (reader.dpSize !== null) this.#budgetFor(reader.dpSize);
+    else checkOptions(options.weights?.length ?? 1, options);
     if (options.refresh === "watch") void this.#watch();
   }
 

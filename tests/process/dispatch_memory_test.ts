@@ -14,9 +14,9 @@ for (const [ranks, chunks] of [[8, 50], [512, 10]] as const) {
     assert(success, new TextDecoder().decode(stderr));
     const bytes: number[] = JSON.parse(new TextDecoder().decode(stdout));
     assert.equal(bytes.length, chunks);
-    // The smallest object has 12 bytes. Chunks in which the compiler is at work count more.
-    const ordered = bytes.toSorted((a, b) => a - b);
-    const most = ordered[Math.floor(ordered.length * 0.7)]!;
+    // What a dispatch leaves, it leaves in each chunk: 12 bytes or more. A chunk in which the compiler
+    // is at work counts something too, but not most of them do.
+    const most = bytes.toSorted((a, b) => a - b)[Math.floor(bytes.length / 2)]!;
     assert(most < 1, `bytes per dispatch: ${bytes.map((value) => value.toFixed(2))}`);
   });
 }
