@@ -8,6 +8,7 @@
 
 import { parseArgs } from "node:util";
 import { ensurePeers, type ReadyPeers } from "../peers/setup.ts";
+import { balanceSuite } from "./balance_suite.ts";
 import { type BenchContext, PACES, type Suite } from "./bench_context.ts";
 import { codecSuite } from "./codec_suite.ts";
 import { importSuite } from "./import_suite.ts";
@@ -31,6 +32,7 @@ const SUITES: readonly Suite[] = [
   zmqSuite,
   kvMetricsSuite,
   kvReceiveSuite,
+  balanceSuite,
   importSuite,
 ];
 
