@@ -59,6 +59,9 @@ export interface DispatchExplanation {
   readonly ranks: readonly RankExplanation[];
 }
 
+/** Up to so many numbers, a loop is faster than calls of `set`. */
+const FEW = 32;
+
 /**
  * Says why the last choice was made. Waits stay where they are until the next choice; counts go on
  * at once, so they are kept here, in arrays that are there already.
@@ -96,10 +99,25 @@ export class Explainer {
 
   /** Keeps the counts that a choice went by. */
   keepCounts(requests: Float64Array, tokens: Float64Array, ledger: DispatchLedger): void {
-    copy(requests, this.#requests);
-    copy(tokens, this.#tokens);
-    copy(ledger.pending, this.#pending);
-    copy(this.#standings.heardAtMs, this.#heardAtMs);
+    const { pending } = ledger;
+    const { heardAtMs } = this.#standings;
+    if (requests.length > FEW) {
+      this.#requests.set(requests);
+      this.#tokens.set(tokens);
+      this.#pending.set(pending);
+      this.#heardAtMs.set(heardAtMs);
+      return;
+    }
+    const toRequests = this.#requests;
+    const toTokens = this.#tokens;
+    const toPending = this.#pending;
+    const toHeardAtMs = this.#heardAtMs;
+    for (let rank = 0; rank < requests.length; rank++) {
+      toRequests[rank] = requests[rank]!;
+      toTokens[rank] = tokens[rank]!;
+      toPending[rank] = pending[rank]!;
+      toHeardAtMs[rank] = heardAtMs[rank]!;
+    }
   }
 
   /** Keeps what the choice was. */
@@ -143,10 +161,4 @@ export class Explainer {
       ageMs: heardAtMs === -Infinity ? null : Math.max(0, this.#moment[NOW_MS]! - heardAtMs),
     };
   }
-}
-
-/** For a few numbers, a loop is faster than a call of `set`. */
-function copy(from: Float64Array, to: Float64Array): void {
-  if (from.length > 32) to.set(from);
-  else for (let n = 0; n < from.length; n++) to[n] = from[n]!;
 }
