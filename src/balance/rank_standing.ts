@@ -35,11 +35,11 @@ const UNREPORTED = 4;
 const STALE = 5;
 const CORRUPT = 6;
 
-/** Whether a live rank has turned stale is judged when it is asked, for it does so without a word. */
+/** Besides, a live rank turns stale without a word: that is judged when it is asked. */
 const CODES: Readonly<Record<RankState, number>> = {
   unreported: UNREPORTED,
   live: CANDIDATE,
-  stale: CANDIDATE,
+  stale: STALE,
   corrupt: CORRUPT,
 };
 

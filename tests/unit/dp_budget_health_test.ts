@@ -60,7 +60,9 @@ Deno.test("what the reader says of health decides", () => {
   const states: readonly [RankHealth["state"], number | null, string][] = [
     ["live", 0, "candidate"],
     ["live", 5_000, "candidate"],
+    ["live", 11_000, "stale"],
     ["stale", 60_000, "stale"],
+    ["stale", 3_000, "stale"],
     ["corrupt", 5, "corrupt"],
     ["corrupt", null, "corrupt"],
     ["unreported", null, "unreported"],
