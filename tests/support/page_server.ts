@@ -66,6 +66,11 @@ export class PageServer implements AsyncDisposable {
     return this.#streams.size;
   }
 
+  /** The id of the event that was sent last. */
+  get lastEventId(): string {
+    return String(this.#eventId);
+  }
+
   /** Tells loads, with their ranks' states. */
   tell(loads: readonly ScriptedLoad[]): void {
     for (const load of loads) this.#loads.set(load.dp_rank, { ...NUMBERS, ...load });
