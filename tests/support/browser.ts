@@ -27,21 +27,26 @@ export type BrowserTest = (name: string, run: (browser: TestBrowser) => Promise<
  * @returns What to register tests with, in the place of `Deno.test`.
  */
 export function browserTests(): BrowserTest {
-  const place = PLACES.find(isFile);
-  if (place === undefined && Deno.env.get("CI") === "true") {
+  const place = findBrowser();
+  if (place === null && Deno.env.get("CI") === "true") {
     throw new Error(`Cannot find a browser: none of ${PLACES.join(", ")} is there`);
   }
   return (name, run) => {
-    if (place === undefined) console.error(`left out: "${name}": no Chromium (apt: chromium)`);
+    if (place === null) console.error(`left out: "${name}": no Chromium (apt: chromium)`);
     Deno.test({
       name,
-      ignore: place === undefined,
+      ignore: place === null,
       fn: async () => {
         await using browser = await TestBrowser.start(place ?? "");
         await run(browser);
       },
     });
   };
+}
+
+/** Finds the browser's program; `null` where there is none. */
+export function findBrowser(): string | null {
+  return PLACES.find(isFile) ?? null;
 }
 
 function isFile(path: string): boolean {

@@ -41,6 +41,8 @@ export class Chart {
   /** @type {import("./courses.js").Course} */
   #course = { times: [], values: [], mean: [] };
   #span = { from: 0, to: 1 };
+  /** @type {number | null} */
+  #now = null;
 
   /**
    * @param {string} name
@@ -147,12 +149,21 @@ export class Chart {
     return { width: this.#plotBox.clientWidth, height: this.#plotBox.clientHeight };
   }
 
+  /**
+   * Takes the value of this moment: it is newer than the last sample.
+   *
+   * @param {number | null} value
+   */
+  showNow(value) {
+    this.#now = value;
+    this.#showValue();
+  }
+
   #showValue() {
     const index = this.#plot?.cursor.idx ?? null;
     const { times, values } = this.#course;
-    const at = index ?? values.length - 1;
-    setText(this.#number, compact(values[at] ?? null));
-    setText(this.#note, index === null ? this.#unit : `at ${timeOfDay(times[at] ?? 0)}`);
+    setText(this.#number, compact(index === null ? this.#now : values[index] ?? null));
+    setText(this.#note, index === null ? this.#unit : `at ${timeOfDay(times[index] ?? 0)}`);
   }
 
   #describe() {

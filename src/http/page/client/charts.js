@@ -53,4 +53,15 @@ export class Charts {
       chart.draw(courses.course(rank, field, span.from - 2), span, palette, rank !== null);
     }
   }
+
+  /**
+   * Shows the values of this moment.
+   *
+   * @param {import("./history.js").Sample | null} values
+   */
+  showNow(values) {
+    for (const { field, chart } of this.#charts) {
+      chart.showNow(values === null ? null : values[field]);
+    }
+  }
 }

@@ -107,24 +107,40 @@ export class Courses {
       const rank = ranks[row];
       if (rank === undefined || rank.load === null || !isLive(rank)) return null;
       live++;
-      return {
-        tokens: rank.load.num_used_tokens,
-        running: rank.load.num_running_reqs,
-        waiting: rank.load.num_waiting_reqs,
-        throughput: rank.load.gen_throughput,
-      };
+      return sampleOf(rank.load);
     });
     // A rank that hangs still has its requests: the group counts it, as its figures do.
     const totals = live === 0 ? null : group.totals();
     this.#group.push(time, (row) => {
       if (totals === null) return null;
-      const ranksIn = row === 0 ? 1 : totals.reported;
-      return {
-        tokens: totals.usedTokens / ranksIn,
-        running: totals.running / ranksIn,
-        waiting: totals.waiting / ranksIn,
-        throughput: totals.throughput / ranksIn,
-      };
+      return sampleOfTotals(totals, row === 0 ? 1 : totals.reported);
     });
   }
+}
+
+/**
+ * @param {import("./rank.js").Load} load
+ * @returns {import("./history.js").Sample}
+ */
+export function sampleOf(load) {
+  return {
+    tokens: load.num_used_tokens,
+    running: load.num_running_reqs,
+    waiting: load.num_waiting_reqs,
+    throughput: load.gen_throughput,
+  };
+}
+
+/**
+ * @param {import("./group.js").Totals} totals
+ * @param {number} [share] By how many they are divided.
+ * @returns {import("./history.js").Sample}
+ */
+export function sampleOfTotals(totals, share = 1) {
+  return {
+    tokens: totals.usedTokens / share,
+    running: totals.running / share,
+    waiting: totals.waiting / share,
+    throughput: totals.throughput / share,
+  };
 }

@@ -5,7 +5,7 @@
 
 import { Announcer } from "./announcer.js";
 import { Charts, LONGEST_S } from "./charts.js";
-import { Courses } from "./courses.js";
+import { Courses, sampleOf, sampleOfTotals } from "./courses.js";
 import { percent } from "./format.js";
 import { Frames } from "./frames.js";
 import { Group } from "./group.js";
@@ -129,11 +129,19 @@ function draw(now) {
   );
   panel.update(selected === null ? null : group.ranks[selected] ?? null, now, connected);
   table.update(group.ranks, now, connected);
+  charts.showNow(
+    selected === null ? sums && sampleOfTotals(sums) : valuesOf(group.ranks[selected] ?? null),
+  );
   if (chartsAreDue) {
     chartsAreDue = false;
     charts.draw(courses, selected, Date.now() / 1000, theme.palette);
     nameTab(sums);
   }
+}
+
+/** @param {import("./rank.js").Rank | null} rank */
+function valuesOf(rank) {
+  return rank === null || rank.load === null ? null : sampleOf(rank.load);
 }
 
 /**

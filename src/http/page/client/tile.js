@@ -96,14 +96,16 @@ function isLarge({ width, height }) {
 export function drawGround(context, box, view, palette) {
   const radius = Math.min(10, Math.max(3, Math.min(box.width, box.height) * 0.12));
   const step = view.state === "live" ? stepOf(view.usage, palette) : null;
-  context.save();
   context.beginPath();
   context.roundRect(box.x, box.y, box.width, box.height, radius);
-  context.clip();
   context.fillStyle = step?.fill ?? palette.surface;
-  context.fillRect(box.x, box.y, box.width, box.height);
-  if (view.state === "stale") drawHatch(context, box, palette.hatch);
-  context.restore();
+  context.fill();
+  if (view.state === "stale") {
+    context.save();
+    context.clip();
+    drawHatch(context, box, palette.hatch);
+    context.restore();
+  }
   if (step !== null) return step.ink;
   drawEdge(context, box, radius, view.state, palette);
   return view.state === "corrupt" ? palette.ink : palette.inkSoft;

@@ -37,8 +37,11 @@ export function drawLarge(context, { x, y, width, height }, view, { font }) {
   write(cornerOf(view), x + width - pad, head, small, 400, "right");
   const middle = y + height / 2 + large * 0.36 - 1;
   const share = shareText(view);
-  const after = write(share, x + pad - 1, middle, large, 500);
-  if (share !== UNKNOWN) write("%", after + 2, middle, Math.round(large * 0.5), 400);
+  write(share, x + pad - 1, middle, large, 500);
+  if (share !== UNKNOWN) {
+    const after = x + pad + 1 + context.measureText(share).width;
+    write("%", after, middle, Math.round(large * 0.5), 400);
+  }
   const foot = y + height - pad - 3;
   const footer = footerOf(view, width);
   write(footer.left, x + pad, foot, small, 400);
@@ -120,14 +123,12 @@ function writer(context, font) {
    * @param {number} size
    * @param {number} weight
    * @param {CanvasTextAlign} [align]
-   * @returns {number} Where text that starts at `x` ends.
    */
   return (text, x, y, size, weight, align = "left") => {
-    if (text === "") return x;
+    if (text === "") return;
     context.font = `${weight} ${size}px ${font}`;
     context.letterSpacing = size > 16 ? `${-0.035 * size}px` : "0px";
     context.textAlign = align;
     context.fillText(text, x, y);
-    return x + context.measureText(text).width;
   };
 }
