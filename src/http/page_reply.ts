@@ -13,9 +13,18 @@ export function pageReply(path: string, request: Request): Response {
     "content-security-policy": PAGE_CSP,
     "content-type": asset.contentType,
     etag: asset.etag,
+    vary: "accept-encoding",
   };
   if (request.headers.get("if-none-match") === asset.etag) {
     return new Response(null, { status: 304, headers });
   }
-  return new Response(asset.body, { headers });
+  if (!acceptsGzip(request.headers.get("accept-encoding"))) {
+    return new Response(asset.body, { headers });
+  }
+  return new Response(asset.gzip, { headers: { ...headers, "content-encoding": "gzip" } });
+}
+
+/** Whether a browser takes gzip: named, and not with a weight of 0. */
+function acceptsGzip(accepted: string | null): boolean {
+  return /(^|,)\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*(,|$))[\d.]+\s*)?(,|$)/i.test(accepted ?? "");
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { PAGE_CSP, PAGE_PATHS, pageAsset } from "../../src/http/page/assets.ts";
+import { pageReply } from "../../src/http/page_reply.ts";
 import { withoutComments } from "../../src/http/page/without_comments.ts";
 import { tokenIn } from "../../src/http/page/client/token.js";
 
@@ -26,7 +27,7 @@ Deno.test("every file has its type, and an entity tag that stays", () => {
   for (const path of PAGE_PATHS) {
     const asset = pageAsset(path);
     assert.ok(asset !== null && asset.body.length > 0, path);
-    assert.match(asset.etag, /^"[\w-]{22}"$/);
+    assert.match(asset.etag, /^W\/"[\w-]{22}"$/);
     assert.equal(pageAsset(path)?.etag, asset.etag);
     tags.add(asset.etag);
     const kinds = { css: /^text\/css/, js: /^text\/javascript/, svg: /^image\/svg\+xml/ };
@@ -34,6 +35,26 @@ Deno.test("every file has its type, and an entity tag that stays", () => {
     assert.match(asset.contentType, kind);
   }
   assert.equal(tags.size, PAGE_PATHS.length);
+});
+
+Deno.test("files go compressed to whom that suits, plain to others, and not at all when known", async () => {
+  const ask = (headers: Record<string, string>) =>
+    pageReply("/assets/page.css", new Request("http://localhost/", { headers }));
+  const plain = bodyOf("/assets/page.css");
+  for (const accepted of ["gzip", "br;q=1.0, gzip;q=0.8, *;q=0.1", "deflate,GZIP"]) {
+    const reply = ask({ "accept-encoding": accepted });
+    assert.equal(reply.headers.get("content-encoding"), "gzip", accepted);
+    assert.equal(reply.headers.get("vary"), "accept-encoding");
+    const unzipped = reply.body?.pipeThrough(new DecompressionStream("gzip"));
+    assert.equal(await new Response(unzipped).text(), plain);
+  }
+  for (const accepted of ["", "identity", "gzip;q=0", "gzip;q=0.0, br", "xgzip"]) {
+    const reply = ask({ "accept-encoding": accepted });
+    assert.equal(reply.headers.get("content-encoding"), null, accepted);
+    assert.equal(await reply.text(), plain);
+  }
+  const etag = pageAsset("/assets/page.css")?.etag ?? "";
+  assert.equal(ask({ "if-none-match": etag, "accept-encoding": "gzip" }).status, 304);
 });
 
 Deno.test("what is no file of the page is none", () => {

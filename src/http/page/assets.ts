@@ -1,6 +1,7 @@
 /** The files of the page, held in the module graph: whoever can import this can serve them. */
 
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { withoutComments } from "./without_comments.ts";
 import html from "./page.html" with { type: "text" };
 import css from "./page.css" with { type: "text" };
@@ -37,9 +38,11 @@ import uplot from "npm:uplot@1.6.32/dist/uPlot.iife.min.js" with { type: "text" 
 export interface PageAsset {
   /** The whole text. */
   readonly body: string;
+  /** The same, compressed. */
+  readonly gzip: Uint8Array<ArrayBuffer>;
   /** For the `Content-Type` header. */
   readonly contentType: string;
-  /** For the `ETag` header, quotes included: the same as long as the text is the same. */
+  /** For the `ETag` header: the same as long as the text is, compressed or not, and so a weak one. */
   readonly etag: string;
 }
 
@@ -124,7 +127,8 @@ export function pageAsset(path: string): PageAsset | null {
   const body = kind === MODULE ? withoutComments(text) : text;
   const contentType = kind === MODULE ? SCRIPT : kind;
   const hash = createHash("sha256").update(body).digest("base64url").slice(0, 22);
-  const asset: PageAsset = { body, contentType, etag: `"${hash}"` };
+  const gzip = new Uint8Array(gzipSync(body));
+  const asset: PageAsset = { body, gzip, contentType, etag: `W/"${hash}"` };
   assets.set(path, asset);
   return asset;
 }

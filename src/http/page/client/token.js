@@ -1,6 +1,8 @@
 // @ts-check
 /** The token: out of the address, and then only in memory. */
 
+/// <reference lib="dom" />
+
 /**
  * Takes the token out of the address's fragment, which is never sent, and out of sight.
  *
