@@ -104,12 +104,12 @@ export class SnapshotDecoder {
     this.#last = null;
     for (let v = 0; v < shape.places.length; v++) {
       const form = shape.places[v]! & 15;
-      if (form === UINT64 || form === INT64) read(view, shape.places[v]!);
+      if (form === UINT64 || form === INT64) readAny(view, shape.places[v]!);
     }
     if (shape.extra !== null && hasFlatSections(shape.extra)) {
       liftFlatSections(this.#build(shape, ALL, null), shape.extra);
     }
-    return read(view, shape.places[DP_RANK]!);
+    return readAny(view, shape.places[DP_RANK]!);
   }
 
   /** Takes a payload over; returns whose values changed, as bits. */
@@ -151,23 +151,23 @@ export class SnapshotDecoder {
     const view = this.#image.payloadView;
     let v = 0;
     return {
-      timestamp: read(view, places[v++]!),
-      dpRank: read(view, places[v++]!),
-      numRunningReqs: read(view, places[v++]!),
-      numWaitingReqs: read(view, places[v++]!),
-      numWaitingUncachedTokens: read(view, places[v++]!),
-      numUsedTokens: read(view, places[v++]!),
-      numTotalTokens: read(view, places[v++]!),
-      numActiveTokens: read(view, places[v++]!),
-      numPreallocReadyTokens: read(view, places[v++]!),
-      maxTotalNumTokens: read(view, places[v++]!),
-      maxRunningRequests: read(view, places[v++]!),
-      tokenUsage: read(view, places[v++]!),
-      genThroughput: read(view, places[v++]!),
-      cacheHitRate: read(view, places[v++]!),
-      utilization: read(view, places[v++]!),
-      totalPrefillUncachedTokens: read(view, places[v++]!),
-      totalPrefillBusyUs: read(view, places[v++]!),
+      timestamp: readFloat(view, places[v++]!),
+      dpRank: readInt(view, places[v++]!),
+      numRunningReqs: readInt(view, places[v++]!),
+      numWaitingReqs: readInt(view, places[v++]!),
+      numWaitingUncachedTokens: readInt(view, places[v++]!),
+      numUsedTokens: readInt(view, places[v++]!),
+      numTotalTokens: readInt(view, places[v++]!),
+      numActiveTokens: readInt(view, places[v++]!),
+      numPreallocReadyTokens: readInt(view, places[v++]!),
+      maxTotalNumTokens: readInt(view, places[v++]!),
+      maxRunningRequests: readInt(view, places[v++]!),
+      tokenUsage: readFloat(view, places[v++]!),
+      genThroughput: readFloat(view, places[v++]!),
+      cacheHitRate: readFloat(view, places[v++]!),
+      utilization: readFloat(view, places[v++]!),
+      totalPrefillUncachedTokens: readInt(view, places[v++]!),
+      totalPrefillBusyUs: readInt(view, places[v++]!),
       decodeMoments: this.#moments(shape),
       memory: (changed & 2) === 0
         ? last!.memory
@@ -196,17 +196,17 @@ export class SnapshotDecoder {
 
   #moments({ momentPlaces }: Shape): number[] | null {
     const view = this.#image.payloadView;
-    return momentPlaces === null ? null : momentPlaces.map((place) => read(view, place));
+    return momentPlaces === null ? null : momentPlaces.map((place) => readFloat(view, place));
   }
 
   #memory({ places, sectionExtra, missing }: Shape): MemoryMetrics {
     const view = this.#image.payloadView;
     let v = SECTION_START[0]!;
     return {
-      weightGb: read(view, places[v++]!),
-      kvCacheGb: read(view, places[v++]!),
-      graphGb: read(view, places[v++]!),
-      tokenCapacity: read(view, places[v++]!),
+      weightGb: readFloat(view, places[v++]!),
+      kvCacheGb: readFloat(view, places[v++]!),
+      graphGb: readFloat(view, places[v++]!),
+      tokenCapacity: readInt(view, places[v++]!),
       extra: sectionExtra[0]!,
       missing: missing[0]!,
     };
@@ -216,8 +216,8 @@ export class SnapshotDecoder {
     const view = this.#image.payloadView;
     let v = SECTION_START[1]!;
     return {
-      acceptLength: read(view, places[v++]!),
-      acceptRate: read(view, places[v++]!),
+      acceptLength: readFloat(view, places[v++]!),
+      acceptRate: readFloat(view, places[v++]!),
       extra: sectionExtra[1]!,
       missing: missing[1]!,
     };
@@ -227,9 +227,9 @@ export class SnapshotDecoder {
     const view = this.#image.payloadView;
     let v = SECTION_START[2]!;
     return {
-      slotsUsed: read(view, places[v++]!),
-      slotsTotal: read(view, places[v++]!),
-      utilization: read(view, places[v++]!),
+      slotsUsed: readInt(view, places[v++]!),
+      slotsTotal: readInt(view, places[v++]!),
+      utilization: readFloat(view, places[v++]!),
       extra: sectionExtra[2]!,
       missing: missing[2]!,
     };
@@ -240,13 +240,13 @@ export class SnapshotDecoder {
     let v = SECTION_START[3]! + 1; // The first is the mode, a string.
     return {
       mode,
-      prefillBootstrapQueueReqs: read(view, places[v++]!),
-      prefillInflightQueueReqs: read(view, places[v++]!),
-      decodePreallocQueueReqs: read(view, places[v++]!),
-      decodeTransferQueueReqs: read(view, places[v++]!),
-      decodeRetractedQueueReqs: read(view, places[v++]!),
-      kvTransferSpeedGbS: read(view, places[v++]!),
-      kvTransferLatencyMs: read(view, places[v++]!),
+      prefillBootstrapQueueReqs: readInt(view, places[v++]!),
+      prefillInflightQueueReqs: readInt(view, places[v++]!),
+      decodePreallocQueueReqs: readInt(view, places[v++]!),
+      decodeTransferQueueReqs: readInt(view, places[v++]!),
+      decodeRetractedQueueReqs: readInt(view, places[v++]!),
+      kvTransferSpeedGbS: readFloat(view, places[v++]!),
+      kvTransferLatencyMs: readFloat(view, places[v++]!),
       extra: sectionExtra[3]!,
       missing: missing[3]!,
     };
@@ -256,19 +256,47 @@ export class SnapshotDecoder {
     const view = this.#image.payloadView;
     let v = SECTION_START[4]!;
     return {
-      waiting: read(view, places[v++]!),
-      grammar: read(view, places[v++]!),
-      paused: read(view, places[v++]!),
-      retracted: read(view, places[v++]!),
-      preallocReady: read(view, places[v++]!),
+      waiting: readInt(view, places[v++]!),
+      grammar: readInt(view, places[v++]!),
+      paused: readInt(view, places[v++]!),
+      retracted: readInt(view, places[v++]!),
+      preallocReady: readInt(view, places[v++]!),
       extra: sectionExtra[4]!,
       missing: missing[4]!,
     };
   }
 }
 
-/** Reads a value from its place. */
-function read(view: DataView, place: number): number {
+/**
+ * Reads a value of a float field. Nearly all of them are 8 bytes wide; the rest is kept apart, so
+ * that what is inlined deals in floats alone.
+ */
+function readFloat(view: DataView, place: number): number {
+  return (place & 15) === FLOAT64 ? view.getFloat64(place >> 4) : readAny(view, place);
+}
+
+/** Reads a value of an int field. What fits 31 bits is never made a float on the way: see above. */
+function readInt(view: DataView, place: number): number {
+  const at = place >> 4;
+  switch (place & 15) {
+    case ABSENT:
+      return 0;
+    case FIXINT:
+      return view.getInt8(at);
+    case UINT8:
+      return view.getUint8(at);
+    case UINT16:
+      return view.getUint16(at);
+    case UINT32: {
+      const value = view.getInt32(at);
+      if (value >= 0) return value;
+    }
+  }
+  return readAny(view, place);
+}
+
+/** Reads a value of any form. */
+function readAny(view: DataView, place: number): number {
   const at = place >> 4;
   switch (place & 15) {
     case FLOAT64:
