@@ -5,7 +5,7 @@ import type { RankHealth, RankState } from "../slotfile/rank_health.ts";
 import type { FieldSpec } from "../snapshot/fields.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import type { GuardedReader } from "./guarded_reader.ts";
-import { NUMBER_FIELDS } from "./load_prometheus.ts";
+import { NUMBER_FIELDS } from "../snapshot/number_fields.ts";
 import type { StreamCounts } from "./stream/load_feed.ts";
 
 const STATES: readonly RankState[] = ["unreported", "live", "stale", "corrupt"];
