@@ -1,6 +1,5 @@
 /** From bytes to snapshots, for one rank: each payload is compared with the one before it. */
 
-import { SnapshotDecodeError } from "../errors.ts";
 import { SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { createImage, type Image, PAYLOAD_AT } from "./image.ts";
 import { hasFlatSections, liftFlatSections } from "./flat_sections.ts";
@@ -14,25 +13,10 @@ import type {
 } from "./load_snapshot.ts";
 import { maskOf, Shape } from "./shape.ts";
 import { ShapeCache } from "./shape_cache.ts";
-import {
-  ABSENT,
-  FIXINT,
-  FLOAT32,
-  FLOAT64,
-  INT16,
-  INT32,
-  INT64,
-  INT64_AS_FLOAT,
-  INT8,
-  UINT16,
-  UINT32,
-  UINT64,
-  UINT64_AS_FLOAT,
-  UINT8,
-} from "./wire.ts";
+import { readAny, readFloat, readInt } from "./read_value.ts";
+import { INT64, UINT64 } from "./wire.ts";
 
 const DP_RANK = VALUES.findIndex((field) => field.wire === "dp_rank");
-const HALF = 2 ** 32;
 const FIRST_CAPACITY = 1024;
 const ALL = 0x3f;
 
@@ -265,76 +249,6 @@ export class SnapshotDecoder {
       missing: missing[4]!,
     };
   }
-}
-
-/**
- * Reads a value of a float field. Nearly all of them are 8 bytes wide; the rest is kept apart, so
- * that what is inlined deals in floats alone.
- */
-function readFloat(view: DataView, place: number): number {
-  return (place & 15) === FLOAT64 ? view.getFloat64(place >> 4) : readAny(view, place);
-}
-
-/** Reads a value of an int field. What fits 31 bits is never made a float on the way: see above. */
-function readInt(view: DataView, place: number): number {
-  const at = place >> 4;
-  switch (place & 15) {
-    case ABSENT:
-      return 0;
-    case FIXINT:
-      return view.getInt8(at);
-    case UINT8:
-      return view.getUint8(at);
-    case UINT16:
-      return view.getUint16(at);
-    case UINT32: {
-      const value = view.getInt32(at);
-      if (value >= 0) return value;
-    }
-  }
-  return readAny(view, place);
-}
-
-/** Reads a value of any form. */
-function readAny(view: DataView, place: number): number {
-  const at = place >> 4;
-  switch (place & 15) {
-    case FLOAT64:
-      return view.getFloat64(at);
-    case ABSENT:
-      return 0;
-    case FIXINT:
-    case INT8:
-      return view.getInt8(at);
-    case UINT8:
-      return view.getUint8(at);
-    case UINT16:
-      return view.getUint16(at);
-    case UINT32:
-      return view.getUint32(at);
-    case INT16:
-      return view.getInt16(at);
-    case INT32:
-      return view.getInt32(at);
-    case FLOAT32:
-      return view.getFloat32(at);
-    case UINT64:
-      return exact(view.getUint32(at) * HALF + view.getUint32(at + 4), at);
-    case INT64:
-      return exact(view.getInt32(at) * HALF + view.getUint32(at + 4), at);
-    case UINT64_AS_FLOAT:
-      return view.getUint32(at) * HALF + view.getUint32(at + 4);
-    case INT64_AS_FLOAT:
-      return view.getInt32(at) * HALF + view.getUint32(at + 4);
-    default:
-      throw new SnapshotDecodeError("a form that cannot be", at);
-  }
-}
-
-/** Refuses an integer that a number cannot hold. */
-function exact(value: number, at: number): number {
-  if (Number.isSafeInteger(value)) return value;
-  throw new SnapshotDecodeError("an integer beyond 2^53", at - 1);
 }
 
 // The builders above name the sections by number; this keeps them in step with the table.
