@@ -2,7 +2,8 @@
  * Fills one folder with a Python environment and the modules out of SGLang's wheel.
  *
  * SGLang itself is not installed: it needs torch and a GPU stack, while the load module needs only
- * msgspec and pyzmq.
+ * msgspec and pyzmq, and its route FastAPI. Of the web servers that SGLang may run on, uvicorn gets
+ * its fastest parts, which SGLang itself does not ask for.
  */
 
 import { createHash } from "node:crypto";
@@ -23,6 +24,8 @@ export const WHEEL = {
   ],
   /** SHA-256 by path within the wheel. */
   files: {
+    "sglang/srt/entrypoints/v1_loads.py":
+      "c0dbf2fc90fe24dd568bb7f88e8d62d923e77af33b7f85603f7d39c409b8930e",
     "sglang/srt/managers/load_snapshot.py":
       "69762793c3a0f67bacb887a24806c249e48d254ba380cda7fed9a35d17ab6082",
     "sglang/srt/managers/data_parallel_controller.py":
@@ -91,7 +94,7 @@ export async function buildPeers(
   const inside = python !== base;
   const pip = inside ? join(folder, python) : base;
   const requirements = decodeURIComponent(new URL("requirements.txt", import.meta.url).pathname);
-  log("  installing msgspec, numpy and pyzmq");
+  log("  installing msgspec, numpy, pyzmq, FastAPI and what they need");
   await run(pip, [
     ...PIP,
     "install",
@@ -100,7 +103,7 @@ export async function buildPeers(
     ...(inside ? [] : [`--target=${modules}`]),
     `--requirement=${requirements}`,
   ]);
-  log(`  taking the load module out of ${WHEEL.requirement}`);
+  log(`  taking the load modules out of ${WHEEL.requirement}`);
   await takeModules(pip, folder, modules);
   return python;
 }

@@ -285,3 +285,31 @@ def loop_result(handle):
 @command
 def close(handle):
     handles[handle].close()
+
+
+# --- what is served over HTTP
+
+
+@command
+def prometheus_text(snapshots, include):
+    """SGLang's text for `format=prometheus`."""
+    route = sys.modules.get("sglang.srt.entrypoints.v1_loads") or sglang_load.load_route(sys.argv[1])
+    chosen = None if include is None else set(include)
+    response = route._format_loads_prometheus([from_dict(values) for values in snapshots], chosen)
+    return response.body.decode()
+
+
+@command
+def parse_prometheus(text):
+    """What Python's own client reads out of a scrape."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    return [
+        {
+            "name": family.name,
+            "type": family.type,
+            "help": family.documentation,
+            "samples": [[one.name, one.labels, float(one.value)] for one in family.samples],
+        }
+        for family in text_string_to_metric_families(text)
+    ]

@@ -21,6 +21,15 @@ export type DictResult =
   | { readonly ok: true; readonly dict: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly error: string };
 
+/** A metric as `prometheus_client` reads it. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  /** Name, labels and value. */
+  readonly samples: readonly (readonly [string, Readonly<Record<string, string>>, number])[];
+}
+
 /** The server arguments that decide who uses ZeroMQ; what is left out gets SGLang's default. */
 export interface ServerSettings {
   readonly attnDpEnabled?: boolean;
@@ -126,6 +135,19 @@ export class PythonPeer implements AsyncDisposable {
     return results.map((result) =>
       "error" in result ? { ok: false, error: result.error } : { ok: true, ...result }
     );
+  }
+
+  /** SGLang's text for `/v1/loads?format=prometheus`; `null` as `include` asks for everything. */
+  async prometheusText(
+    snapshots: readonly LoadSnapshot[],
+    include: readonly string[] | null,
+  ): Promise<string> {
+    return await this.#request("prometheus_text", { snapshots: snapshots.map(asDriver), include });
+  }
+
+  /** What Python's `prometheus_client` reads out of a scrape. */
+  async parsePrometheus(text: string): Promise<MetricFamily[]> {
+    return await this.#request("parse_prometheus", { text });
   }
 
   async openWriter(

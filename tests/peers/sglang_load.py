@@ -1,4 +1,4 @@
-"""Loads SGLang's own load module without SGLang around it.
+"""Loads SGLang's own load module, and its route, without SGLang around them.
 
 The module takes a handful of names from the rest of SGLang, which would bring in torch and a GPU
 stack. They are replaced by stand-ins that answer as a server without peers to restrict would.
@@ -53,7 +53,21 @@ def load(module_dir):
         restrict_zmq_peers=lambda context, socket: None,
         zmq_connect=lambda socket, endpoint: socket.connect(endpoint),
     )
-    name = "sglang.srt.managers.load_snapshot"
+    return _own_module(module_dir, "sglang.srt.managers.load_snapshot")
+
+
+def load_route(module_dir, tokenizer_manager=None):
+    """Returns the module `v1_loads`; `load` comes first."""
+    server.tp_size, server.pp_size = 1, 1
+    state = types.SimpleNamespace(tokenizer_manager=tokenizer_manager)
+    _stand_in("sglang.version", __version__="0.5.23")
+    _stand_in("sglang.srt.entrypoints")
+    _stand_in("sglang.srt.entrypoints.http_server", get_global_state=lambda: state)
+    sys.modules["sglang.srt.utils"].get_device_name = lambda: None
+    return _own_module(module_dir, "sglang.srt.entrypoints.v1_loads")
+
+
+def _own_module(module_dir, name):
     path = f"{module_dir}/{name.replace('.', '/')}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
