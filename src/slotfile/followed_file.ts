@@ -117,6 +117,11 @@ export class FollowedFile {
     return this.#refreshAttached(dpRank, nowMs);
   }
 
+  /** Lets the next refresh ask whether the path still names the file. */
+  recheckPath(): void {
+    this.#nextPathCheckMs = 0;
+  }
+
   /** Lets go of the file. What ranks said last stays. */
   close(): void {
     this.#detach();

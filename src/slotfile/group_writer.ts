@@ -16,6 +16,9 @@ export interface PendingPayload {
 
 /** A group's slot file, written by one owner for all ranks. */
 export class GroupWriter {
+  /** How often the path had to be restored. */
+  restores = 0;
+
   readonly #path: string;
   readonly #header: Header;
   readonly #patienceMs: number;
@@ -95,6 +98,7 @@ export class GroupWriter {
     this.#file.close();
     this.#file = next;
     this.#stores.length = 0;
+    this.restores++;
   }
 
   #storeOf(dpRank: number): SlotStore {

@@ -209,6 +209,24 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
     return (this.#watch ??= this.#startWatch()).iterate(options);
   }
 
+  /**
+   * Has the next read ask whether another file is at the path now. Reads ask that by themselves, but
+   * only every 50 milliseconds; this is for a caller that knows of a replacement.
+   *
+   * @example
+   * ```ts
+   * import { ShmLoadSnapshotReader, shmPathFor } from "./mod.ts";
+   *
+   * using reader = new ShmLoadSnapshotReader(shmPathFor("my-engine"));
+   * // ... the engine says that it has started anew
+   * reader.recheckPath();
+   * console.log(reader.readAll().length);
+   * ```
+   */
+  recheckPath(): void {
+    this.#file.recheckPath();
+  }
+
   /** Tells what the reader has done so far. */
   stats(): ShmLoadSnapshotReaderStats {
     return {

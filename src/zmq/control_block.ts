@@ -26,6 +26,8 @@ export interface DrainCounts {
   readonly lockMisses: number;
   /** Batches put off because the slot file was lost and could not be restored. */
   readonly fileFaults: number;
+  /** How often the slot file's path had to be restored. */
+  readonly restores: number;
 }
 
 /** The name of a count. */
@@ -43,6 +45,7 @@ const COUNTERS: readonly Counter[] = [
   "batches",
   "lockMisses",
   "fileFaults",
+  "restores",
 ];
 
 const POLL_ASKED = 0;
@@ -105,6 +108,11 @@ export class ControlBlock extends ControlWords {
   /** Sets a counter that is counted elsewhere. Only in the worker. */
   set(counter: Counter, value: number): void {
     this.#counters.set(counter, value);
+  }
+
+  /** How often the path was restored; `ring` makes it visible. */
+  get restores(): number {
+    return this.#counters.get("restores");
   }
 
   /** All counters as they are now. */

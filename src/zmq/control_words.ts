@@ -88,6 +88,11 @@ export class SharedCounters<Name extends string> {
     this.#values[this.#index[name]] = value;
   }
 
+  /** One counter as it is now. */
+  get(name: Name): number {
+    return this.#values[this.#index[name]]!;
+  }
+
   /** All counters as they are now. */
   all(): Record<Name, number> {
     const counts = this.#names.map((name, n) => [name, this.#values[n]!]);

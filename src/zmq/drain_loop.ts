@@ -171,6 +171,7 @@ export class DrainLoop {
       newest.isPending = false;
       this.#control.arrive(newest.dpRank, newest.arrivedAtMs);
     }
+    this.#control.set("restores", this.#writer.restores);
     this.#control.count("published", this.#pending.length);
     this.#control.count("batches");
     this.#pending.length = 0;

@@ -89,6 +89,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
   readonly #signal: AbortSignal | null;
   readonly #onAbort = (): void => void this.close();
   #hasFailed = false;
+  #restores = 0;
   #watch: LoadWatch | null = null;
   #closing: Promise<void> | null = null;
 
@@ -198,6 +199,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
    * @throws {TypeError} If the reader is closed.
    */
   read(dpRank: number): LoadSnapshot | null {
+    this.#followWorker();
     return this.#reader.read(dpRank);
   }
 
@@ -208,6 +210,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
    * @throws {TypeError} If the reader is closed.
    */
   readAll(): LoadSnapshot[] {
+    this.#followWorker();
     return this.#reader.readAll();
   }
 
@@ -236,6 +239,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
    * @throws {TypeError} If the reader is closed.
    */
   health(): readonly RankHealth[] {
+    this.#followWorker();
     return this.#reader.health().map((health): RankHealth => {
       const { dpRank, state } = health;
       if (state === "unreported") return health;
@@ -297,6 +301,14 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
       if (leftMs <= 0 || this.#hasFailed || this.#closing !== null) return false;
       await this.#control.nextPoll(done, Math.min(leftMs, 100));
     }
+  }
+
+  /** What the worker publishes in a file that it had to make anew is readable at once. */
+  #followWorker(): void {
+    const { restores } = this.#control;
+    if (restores === this.#restores) return;
+    this.#restores = restores;
+    this.#reader.recheckPath();
   }
 
   #mustBeOpen(what: string): void {

@@ -19,6 +19,7 @@ const NO_COUNTS = {
   batches: 0,
   lockMisses: 0,
   fileFaults: 0,
+  restores: 0,
 };
 
 function countsOf({ reader }: Collector) {
