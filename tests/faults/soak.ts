@@ -3,7 +3,8 @@
  * Breaks everything on purpose for a while, and tells what came of it: `deno task soak --minutes N`.
  *
  * `--seed N` repeats the faults of a run, `--only TEXT` leaves out those that are called otherwise,
- * `--json FILE` writes the report.
+ * `--json FILE` writes the report. `--kills` kills 1000 writers and 200 collectors instead, or as many
+ * as `--writers N` and `--collectors N` say.
  */
 
 import { fileURLToPath } from "node:url";
@@ -12,6 +13,7 @@ import { ensurePeers } from "../peers/setup.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { sleep } from "../support/wait.ts";
 import { INSIDE, isolate } from "./isolation.ts";
+import { killTableOf, runKills } from "./kills.ts";
 import { reportOf, type SoakReport, tableOf } from "./report.ts";
 import { runFaults } from "./run_faults.ts";
 import { RunRecord } from "./run_record.ts";
@@ -30,6 +32,8 @@ interface SoakOptions {
   readonly seed: number;
   readonly json: string | null;
   readonly only: string;
+  /** How many are to be killed instead of a soak, or `null`. */
+  readonly kills: { readonly writers: number; readonly collectors: number } | null;
 }
 
 function optionsOf(args: readonly string[]): SoakOptions {
@@ -40,13 +44,23 @@ function optionsOf(args: readonly string[]): SoakOptions {
       seed: { type: "string" },
       json: { type: "string" },
       only: { type: "string", default: "" },
+      kills: { type: "boolean", default: false },
+      writers: { type: "string", default: "1000" },
+      collectors: { type: "string", default: "200" },
     },
   });
   const minutes = Number(values.minutes);
   const seed = Number(values.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]);
   if (!(minutes > 0)) throw new RangeError(`Cannot soak for ${values.minutes} minutes`);
   if (!Number.isInteger(seed)) throw new RangeError(`Cannot use seed ${values.seed}: no integer`);
-  return { minutes, seed, json: values.json ?? null, only: values.only };
+  const kills = { writers: Number(values.writers), collectors: Number(values.collectors) };
+  return {
+    minutes,
+    seed,
+    json: values.json ?? null,
+    only: values.only,
+    kills: values.kills ? kills : null,
+  };
 }
 
 /** Runs a soak within namespaces of its own, where there are any. */
@@ -103,9 +117,28 @@ async function inside({ minutes, seed, json, only }: SoakOptions, where: string)
   record.judge();
   const report: SoakReport = reportOf(record, seed, record.seconds / 60);
   console.log(tableOf(report));
-  if (json !== null) Deno.writeTextFileSync(json, `${JSON.stringify(report, null, 2)}\n`);
+  writeJson(json, report);
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.removeSignalListener(signal, stop);
   return report.broken.length === 0;
+}
+
+/** Kills, and nothing else. */
+async function kill(options: SoakOptions, counts: { writers: number; collectors: number }) {
+  const peers = await ensurePeers();
+  if (peers.state === "missing") console.log(`Left out: SGLang's processes: ${peers.reason}`);
+  const report = await runKills({
+    seed: options.seed,
+    ...counts,
+    peers: peers.state === "ready" ? peers : null,
+    log: console.log,
+  });
+  console.log(killTableOf(report));
+  writeJson(options.json, report);
+  return report.broken.length === 0;
+}
+
+function writeJson(path: string | null, report: object): void {
+  if (path !== null) Deno.writeTextFileSync(path, `${JSON.stringify(report, null, 2)}\n`);
 }
 
 function progressOf(record: RunRecord): string {
@@ -130,8 +163,10 @@ function exists(path: string): boolean {
 if (import.meta.main) {
   const options = optionsOf(Deno.args);
   const where = Deno.env.get(INSIDE);
-  const isWell = where === undefined
-    ? await outside(Deno.args, options.seed)
-    : await inside(options, where);
-  if (!isWell) Deno.exit(1);
+  const run = options.kills !== null
+    ? kill(options, options.kills)
+    : where === undefined
+    ? outside(Deno.args, options.seed)
+    : inside(options, where);
+  if (!await run) Deno.exit(1);
 }
