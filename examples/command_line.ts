@@ -8,12 +8,14 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** Which flags a command takes: a `"string"` wants a value, a `"boolean"` has none. */
-export type Flags = Readonly<Record<string, "string" | "boolean">>;
+/** Which flags a command takes: `"string"` wants a value, `"strings"` several, `"boolean"` none. */
+export type Flags = Readonly<Record<string, "string" | "strings" | "boolean">>;
 
 /** The values of {@linkcode Flags}, by name. */
 export type FlagValues<F extends Flags> = {
-  readonly [Name in keyof F]?: F[Name] extends "string" ? string : boolean;
+  readonly [Name in keyof F]?: F[Name] extends "string" ? string
+    : F[Name] extends "strings" ? readonly string[]
+    : boolean;
 };
 
 /**
@@ -22,7 +24,12 @@ export type FlagValues<F extends Flags> = {
  * @throws {UsageError} If it has an unknown flag, a flag without its value, or anything else.
  */
 export function readFlags<const F extends Flags>(args: readonly string[], flags: F): FlagValues<F> {
-  const options = Object.fromEntries(Object.entries(flags).map(([name, type]) => [name, { type }]));
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([name, type]) => [
+      name,
+      type === "strings" ? { type: "string" as const, multiple: true } : { type },
+    ]),
+  );
   try {
     return parseArgs({ args: [...args], options }).values as FlagValues<F>;
   } catch (error) {
@@ -91,6 +98,35 @@ export function stopSignal(): StopSignal {
 /** @returns A signal that is also aborted after that many seconds from now, if there is a limit. */
 export function withTimeLimit(signal: AbortSignal, seconds: number | null): AbortSignal {
   return seconds === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
+}
+
+/** @returns When the signal is aborted. It never rejects. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/**
+ * Opens what listens at a port.
+ *
+ * @throws {Error} With a way out, if the port is taken.
+ */
+export function listenAt<Server>(port: number, open: () => Server): Server {
+  try {
+    return open();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    throw new Error(`Something else listens at port ${port}: choose another by --port`, {
+      cause: error,
+    });
+  }
+}
+
+/** @returns The value of `--port`, or a default. */
+export function portFlag(text: string | undefined, fallback: number): number {
+  return numberFlag("port", text, { low: 0, high: 65_535, whole: true }, fallback);
 }
 
 /** Writes a line for people. */

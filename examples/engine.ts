@@ -25,6 +25,7 @@ import {
 } from "./command_line.ts";
 import { delay } from "./delay.ts";
 import { SimulatedScheduler, type SnapshotPublisher } from "./engine/scheduler.ts";
+import type { Arrivals } from "./engine/workload.ts";
 
 export type { SnapshotPublisher } from "./engine/scheduler.ts";
 
@@ -45,6 +46,11 @@ export interface SimulatedEngineOptions {
    * @default {Date.now()}
    */
   readonly startMs?: number;
+  /**
+   * The requests that come to each rank by themselves.
+   * @default {a seeded `Workload` for each rank}
+   */
+  readonly arrivals?: Arrivals;
 }
 
 /** What {@linkcode SimulatedEngine.publishingTo} can be told. */
@@ -86,6 +92,7 @@ export class SimulatedEngine implements Disposable {
         seed: options.seed ?? 1,
         publisher: { publish: (make, force) => this.#publish(publisher, make, force) },
         unixTime: (clockMs) => (this.#startMs + clockMs) / 1000,
+        arrivals: options.arrivals,
       })
     );
   }

@@ -1,8 +1,9 @@
 /** Which engine a command looks at: a real one that its flags name, or a simulated one of its own. */
 
-import { shmPathFor } from "../mod.ts";
+import { ShmLoadSnapshotReader, shmPathFor, SlotFileError } from "../mod.ts";
 import { numberFlag, slotPathFlag, UsageError } from "./command_line.ts";
 import { SimulatedEngine } from "./engine.ts";
+import { explain } from "./terminal/slot_view.ts";
 
 /** The flags that choose the engine. */
 export const ENGINE_FLAGS = { "instance-id": "string", path: "string", ranks: "string" } as const;
@@ -53,6 +54,16 @@ export function ownEngine(path: string, ranks: number): SimulatedEngine {
   });
   engine.step(warmUpMs);
   return engine;
+}
+
+/** @throws {Error} In words for the user, if what is at the path is not to be read. */
+export function openReader(path: string): ShmLoadSnapshotReader {
+  try {
+    return new ShmLoadSnapshotReader(path);
+  } catch (error) {
+    if (!(error instanceof SlotFileError)) throw error;
+    throw new Error(explain(error), { cause: error });
+  }
 }
 
 /** Runs the engine for as long as the work takes. Whichever fails ends the other. */

@@ -8,14 +8,17 @@
  * ```
  */
 
-import { ShmLoadSnapshotReader, SlotFileError } from "../mod.ts";
+import type { ShmLoadSnapshotReader } from "../mod.ts";
 import { type LoadServer, serveLoad } from "../src/http/mod.ts";
 import {
+  listenAt,
   numberFlag,
+  portFlag,
   readFlags,
   runCommand,
   say,
   stopSignal,
+  untilAborted,
   UsageError,
   withTimeLimit,
 } from "./command_line.ts";
@@ -24,6 +27,7 @@ import {
   chosenEngine,
   ENGINE_FLAGS,
   ENGINE_USAGE,
+  openReader,
   ownEngine,
   ownPath,
   whileRunning,
@@ -86,7 +90,7 @@ function readRequest(args: readonly string[]): Request | "help" {
   }
   return {
     ...chosenEngine(flags),
-    port: numberFlag("port", flags.port, { low: 0, high: 65_535, whole: true }, 8484),
+    port: portFlag(flags.port, 8484),
     hostname: flags.host ?? "127.0.0.1",
     token: flags.token ?? null,
     isOpen: flags.open === true,
@@ -103,39 +107,23 @@ async function serve(path: string, request: Request, signal: AbortSignal): Promi
   say(`Open ${server.url}${fragment}`);
   say(`  curl ${server.url}v1/loads`);
   if (reader.fault !== null) say(`${explain(reader.fault)}; it is served when it does`);
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+  await untilAborted(signal);
   return 0;
-}
-
-function openReader(path: string): ShmLoadSnapshotReader {
-  try {
-    return new ShmLoadSnapshotReader(path);
-  } catch (error) {
-    if (!(error instanceof SlotFileError)) throw error;
-    throw new Error(explain(error), { cause: error });
-  }
 }
 
 function openServer(reader: ShmLoadSnapshotReader, request: Request): LoadServer {
   const { hostname, port, token, isOpen } = request;
   try {
-    return serveLoad(reader, {
-      hostname,
-      port,
-      allowInsecureBind: isOpen,
-      ...(token === null ? {} : { token }),
-    });
+    return listenAt(port, () =>
+      serveLoad(reader, {
+        hostname,
+        port,
+        allowInsecureBind: isOpen,
+        ...(token === null ? {} : { token }),
+      }));
   } catch (error) {
-    if (error instanceof TypeError) {
-      throw new UsageError(`--host ${hostname} lets other machines ask: say --token T, or --open`, {
-        cause: error,
-      });
-    }
-    if (!(error instanceof Deno.errors.AddrInUse)) throw error;
-    throw new Error(`Something else listens at port ${port}: choose another by --port`, {
+    if (!(error instanceof TypeError)) throw error;
+    throw new UsageError(`--host ${hostname} lets other machines ask: say --token T, or --open`, {
       cause: error,
     });
   }

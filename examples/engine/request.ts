@@ -2,6 +2,9 @@
 
 import type { Arrival } from "./workload.ts";
 
+/** Is told how many answer tokens are new. */
+export type TokenListener = (tokens: number) => void;
+
 /** What the scheduler knows of a request that it has taken in. */
 export interface Request {
   readonly arrival: Arrival;
@@ -15,10 +18,14 @@ export interface Request {
   heldTokens: number;
   /** Whether it waits because the pool was full, not because it is new. */
   retracted: boolean;
+  /** Whether nobody wants the answer any more; it leaves when the loop turns next. */
+  aborted: boolean;
+  /** Who gets the answer, if anybody does. */
+  readonly onTokens: TokenListener | null;
 }
 
 /** @returns The request that an arrival becomes. */
-export function requestFor(arrival: Arrival): Request {
+export function requestFor(arrival: Arrival, onTokens: TokenListener | null = null): Request {
   return {
     arrival,
     readyMs: arrival.atMs + arrival.grammarMs,
@@ -26,6 +33,8 @@ export function requestFor(arrival: Arrival): Request {
     cachedTokens: arrival.cachedTokens,
     heldTokens: 0,
     retracted: false,
+    aborted: false,
+    onTokens,
   };
 }
 
@@ -39,9 +48,9 @@ export function uncachedTokens(request: Request): number {
   return sequenceTokens(request) - Math.max(request.cachedTokens, request.heldTokens);
 }
 
-/** @returns Whether the answer is complete. */
+/** @returns Whether the answer is complete, or given up. */
 export function isFinished(request: Request): boolean {
-  return request.generatedTokens === request.arrival.outputTokens;
+  return request.aborted || request.generatedTokens === request.arrival.outputTokens;
 }
 
 /** @returns Which request loses least when it has to start over: fewest answer tokens, longest prompt. */

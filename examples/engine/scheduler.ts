@@ -15,8 +15,8 @@ import { LoraSlots } from "./lora_slots.ts";
 import { DecodeMeter, PrefillMeter } from "./meters.ts";
 import { Random } from "./random.ts";
 import * as requests from "./request.ts";
-import type { Request } from "./request.ts";
-import { Workload } from "./workload.ts";
+import type { Request, TokenListener } from "./request.ts";
+import { type Arrival, type Arrivals, Workload } from "./workload.ts";
 
 /** Where a scheduler tells its load: a writer of shared memory or ZeroMQ, or a test's list. */
 export interface SnapshotPublisher {
@@ -30,6 +30,11 @@ export interface SchedulerOptions {
   readonly publisher: SnapshotPublisher;
   /** The Unix time in seconds of a moment on the scheduler's clock. */
   readonly unixTime: (clockMs: number) => number;
+  /**
+   * The requests that come by themselves.
+   * @default {a seeded `Workload`}
+   */
+  readonly arrivals?: Arrivals | undefined;
 }
 
 interface PrefillBatch {
@@ -54,7 +59,7 @@ export class SimulatedScheduler {
   readonly prefill = new PrefillMeter();
   readonly decode = new DecodeMeter();
   readonly #options: SchedulerOptions;
-  readonly #workload: Workload;
+  readonly #arrivals: Arrivals;
   readonly #random: Random;
   readonly #accelerator: Accelerator;
 
@@ -77,7 +82,7 @@ export class SimulatedScheduler {
   constructor(options: SchedulerOptions) {
     this.dpRank = options.dpRank;
     this.#options = options;
-    this.#workload = new Workload(options.seed, options.dpRank);
+    this.#arrivals = options.arrivals ?? new Workload(options.seed, options.dpRank);
     this.#random = new Random(options.seed, options.dpRank * 4 + 3);
     this.#accelerator = new Accelerator(this.#random);
     this.#planPause();
@@ -113,6 +118,26 @@ export class SimulatedScheduler {
     return loadOf(this, this.#options.unixTime(this.#clockMs));
   }
 
+  /**
+   * Takes in a request from outside, now.
+   *
+   * @param asked What is asked for.
+   * @param onTokens Is told of the answer as it grows, until `asked.outputTokens` are there.
+   * @returns The request, for {@linkcode abort} and to look at.
+   */
+  submit(asked: Omit<Arrival, "atMs">, onTokens: TokenListener): Request {
+    const request = requests.requestFor({ ...asked, atMs: this.#clockMs }, onTokens);
+    this.#grammar.push(request);
+    this.#wake();
+    return request;
+  }
+
+  /** Gives a request up: it leaves as soon as the batch that it is in ends. */
+  abort(request: Request): void {
+    request.aborted = true;
+    this.#wake();
+  }
+
   /** Lets everything happen that is due up to a moment on the scheduler's clock. */
   advance(untilMs: number): void {
     while (this.#wakeMs <= untilMs) {
@@ -135,11 +160,27 @@ export class SimulatedScheduler {
   }
 
   #receive(): void {
-    while (this.#workload.nextMs <= this.#clockMs) {
-      this.#grammar.push(requests.requestFor(this.#workload.take()));
+    while (this.#arrivals.nextMs <= this.#clockMs) {
+      this.#grammar.push(requests.requestFor(this.#arrivals.take()));
     }
+    this.#dropAborted();
     this.#waiting.push(...this.#grammar.filter((request) => request.readyMs <= this.#clockMs));
     this.#grammar = this.#grammar.filter((request) => request.readyMs > this.#clockMs);
+  }
+
+  /** Whoever sleeps looks at once what has changed; a batch goes on to its end. */
+  #wake(): void {
+    if (this.#batch === null) this.#wakeMs = Math.min(this.#wakeMs, this.#clockMs);
+  }
+
+  #dropAborted(): void {
+    const isWanted = (request: Request): boolean => !request.aborted;
+    this.#grammar = this.#grammar.filter(isWanted);
+    this.#waiting = this.#waiting.filter(isWanted);
+    if (this.#chunked?.aborted) {
+      this.#leave(this.#chunked);
+      this.#chunked = null;
+    }
   }
 
   /** Nothing can run: tell so, but not too often, and sleep until something may have changed. */
@@ -154,7 +195,7 @@ export class SimulatedScheduler {
     }
     this.#wakeMs = Math.min(
       this.#restPublishedMs + betweenMs,
-      this.#workload.nextMs,
+      this.#arrivals.nextMs,
       ...this.#grammar.map((request) => request.readyMs),
       this.paused ? this.#pauseMs.end : Infinity,
     );
@@ -272,6 +313,7 @@ export class SimulatedScheduler {
     const wanted = Math.min(tokens, request.arrival.outputTokens - request.generatedTokens);
     request.generatedTokens += wanted;
     this.pool.hold(request, wanted);
+    if (wanted > 0 && !request.aborted) request.onTokens?.(wanted);
     return wanted;
   }
 

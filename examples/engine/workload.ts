@@ -17,6 +17,22 @@ export interface Arrival {
   readonly adapter: number | null;
 }
 
+/** Where a scheduler's own requests come from, in their order. */
+export interface Arrivals {
+  /** When the next request arrives; `Infinity` if none does. */
+  readonly nextMs: number;
+  /** @returns The next request, and moves on to the one after it. */
+  take(): Arrival;
+}
+
+/** No requests but those that are submitted. */
+export const NO_ARRIVALS: Arrivals = {
+  nextMs: Infinity,
+  take: () => {
+    throw new RangeError("Cannot take a request: none arrives");
+  },
+};
+
 /** Requests per second of a rank at its mean, before waves, bursts and quiet spells. */
 const MEAN_RATE = 3;
 const WAVE_DEPTH = 0.6;
@@ -24,7 +40,7 @@ const BURST_FACTOR = 3.5;
 const ADAPTERS = 12;
 
 /** Arrivals of one rank: Poisson, at a rate that swells, bursts and now and then dries up. */
-export class Workload {
+export class Workload implements Arrivals {
   readonly #random: Random;
   readonly #scale: number;
   readonly #periodMs: number;
