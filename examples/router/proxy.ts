@@ -1,11 +1,24 @@
 /** Sends each request to the rank that a router chooses, and its answer back, both as streams. */
 
-import { type DpRouter, NoRankAvailableError, type RoutedRequest } from "../../mod.ts";
+import { type DispatchOptions, NoRankAvailableError } from "../../mod.ts";
 import { completionKind, errorResponse } from "./openai.ts";
 import { peekBody, type PeekedBody, readAsked, tokensOf } from "./prompt.ts";
 
 /** What answers for a rank: it is sent the request that it would get from the client. */
 export type Backend = (dpRank: number, request: Request) => Promise<Response>;
+
+/** Who chooses a rank: a `DpRouter`, or a test. */
+export interface RankChooser {
+  /** @throws {NoRankAvailableError} If there is none. */
+  dispatch(options: DispatchOptions): Routed;
+}
+
+/** A request that was given a rank. */
+export interface Routed {
+  readonly dpRank: number;
+  /** Is called once, however it ends. */
+  complete(): void;
+}
 
 /** How much of a body is read before a rank is chosen; the rest streams through. */
 const PEEK_BYTES = 262_144;
@@ -32,7 +45,7 @@ const NOT_PASSED_ON = [
  * @param signal Ends what is under way.
  */
 export function proxy(
-  router: DpRouter,
+  router: RankChooser,
   backend: Backend,
   signal: AbortSignal,
 ): (request: Request) => Promise<Response> {
@@ -94,10 +107,10 @@ function refuse({ method, url }: Request): Response | null {
 
 /** @returns The rank for a request, or why there is none. */
 function choose(
-  router: DpRouter,
+  router: RankChooser,
   request: Request,
   head: Uint8Array | null,
-): RoutedRequest | Response {
+): Routed | Response {
   try {
     if (head === null) return router.dispatch({ estimatedTokens: 0 });
     const text = new TextDecoder().decode(head);
@@ -132,7 +145,7 @@ function passable(headers: Headers): Headers {
  */
 function bodyUntilEnd(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  routed: RoutedRequest,
+  routed: Routed,
   ended: AbortController,
 ): ReadableStream<Uint8Array<ArrayBuffer>> | null {
   if (body === null) {
@@ -140,18 +153,22 @@ function bodyUntilEnd(
     return null;
   }
   const reader = body.getReader();
+  let isGivenUp = false;
   return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await reader.read();
+        if (isGivenUp) return;
         if (!done) return controller.enqueue(value);
         controller.close();
       } catch (error) {
+        if (isGivenUp) return;
         controller.error(error);
       }
       routed.complete();
     },
     async cancel(reason) {
+      isGivenUp = true;
       routed.complete();
       ended.abort(reason);
       await reader.cancel(reason).catch(() => {}); // it is given up, however it ends

@@ -5,7 +5,6 @@ import { ShmLoadSnapshotReader } from "../../mod.ts";
 import { SimulatedEngine } from "../../examples/engine.ts";
 import { NO_ARRIVALS } from "../../examples/engine/workload.ts";
 import { TempShm } from "../peers/temp_shm.ts";
-import { sleep } from "../support/wait.ts";
 import { ExampleProcess, exists, until } from "./fixtures/example_process.ts";
 
 /** What the example asks for, and nothing else. */
@@ -171,14 +170,17 @@ Deno.test("what is no request for a model is refused as OpenAI's clients expect"
 
 Deno.test("SIGTERM ends it amidst answers, and nothing stays in shared memory", async () => {
   await using router = await Router.start("--ranks", "2");
+  using reader = new ShmLoadSnapshotReader(router.path);
   const asked = { prompt: "Hello", stream: true, max_tokens: ENDLESS };
-  const answers = await Promise.all([1, 2, 3].map(() => router.post("/v1/completions", asked)));
-  const plain = router.post("/v1/completions", { ...asked, stream: false }).then((it) => it.text());
-  const texts = [...answers.map((it) => it.text()), plain];
+  const streamed = [1, 2, 3].map(() => router.post("/v1/completions", asked));
+  const whole = router.post("/v1/completions", { ...asked, stream: false });
+  const texts = [...streamed, whole].map(async (answer) => await (await answer).text());
   const ended = Promise.allSettled(texts);
-  await sleep(200);
+  await until(() => requestsIn(reader) === 4, () => `${requestsIn(reader)} requests`);
+  assert.equal(await exists(router.path), true);
+
   await router.end();
-  await ended;
+  for (const { status } of (await ended).slice(0, 3)) assert.equal(status, "rejected");
   assert.equal(await exists(router.path), false);
 });
 
@@ -238,6 +240,7 @@ Deno.test("requests of a real engine go to the server of their rank, bodies as s
 Deno.test("curl sees the tokens and the rank", async () => {
   if (!(await exists("/usr/bin/curl"))) {
     assert.equal(Deno.env.get("CI"), undefined, "curl is missing");
+    // deno-lint-ignore no-console -- the reason for a test that is left out is printed
     console.log("Not tried: there is no /usr/bin/curl");
     return;
   }
