@@ -16,6 +16,11 @@ import { MEDIA, refuse, reply } from "./replies.ts";
 import type { Route } from "./route.ts";
 import { LoadFeed, type StreamCounts } from "./stream/load_feed.ts";
 
+/** What a request brings along through Hono. */
+interface Environment {
+  readonly Bindings: { readonly info: unknown };
+}
+
 /** The longest address that is answered, in characters. */
 const MAX_URL = 8192;
 
@@ -58,22 +63,17 @@ export interface LoadHandlerStats {
   readonly streams: StreamCounts;
 }
 
-/** What a handler looks at of what `Deno.serve` tells of a request. */
-export interface RequestInfo {
-  /** Settles when the answer was delivered, or could not be. */
-  readonly completed?: Promise<unknown>;
-}
-
 /** Serves the load of one reader; see {@linkcode createLoadHandler}. */
 export interface LoadHandler extends AsyncDisposable {
   /**
    * Answers a request. It never throws, and needs no `this`.
    *
    * @param request The request.
-   * @param info What `Deno.serve` tells of it, if that is who asks.
+   * @param info What `Deno.serve` tells of it, if that is who asks: a stream that is not read keeps
+   *   its place until the `completed` in it settles. Anything else is passed over.
    * @returns The answer.
    */
-  readonly fetch: (request: Request, info?: RequestInfo) => Response | Promise<Response>;
+  readonly fetch: (request: Request, info?: unknown) => Response | Promise<Response>;
   /** Tells what the handler has done so far. */
   stats(): LoadHandlerStats;
   /**
@@ -140,7 +140,7 @@ export function createLoadHandler(
   return {
     fetch: (request, info) => {
       requests++;
-      const answer = app.fetch(request, info);
+      const answer = app.fetch(request, { info });
       if (cors === undefined) return answer;
       const headers = corsHeaders(cors, request);
       return answer instanceof Promise
@@ -169,17 +169,21 @@ function documentRoute(routes: readonly Route[], basePath: string, needsToken: b
   return route;
 }
 
-function appOf(routes: readonly Route[], basePath: string, check: TokenCheck | null): Hono {
-  const app = new Hono();
+function appOf(
+  routes: readonly Route[],
+  basePath: string,
+  check: TokenCheck | null,
+): Hono<Environment> {
+  const app = new Hono<Environment>();
   for (const route of routes) {
-    app.get(`${basePath}${route.path}`, ({ req, env }: Context) => {
+    app.get(`${basePath}${route.path}`, ({ req, env }: Context<Environment>) => {
       const request = req.raw;
       if (request.url.length > MAX_URL) return refuse(414, `Longer than ${MAX_URL} characters`);
       const refusal = check?.refusalOf(request) ?? null;
       if (refusal !== null) return refusal;
       const at = request.url.indexOf("?");
       const query = at < 0 ? null : new URLSearchParams(request.url.slice(at));
-      return route.answer({ request, query, delivered: deliveredOf(env) });
+      return route.answer({ request, query, delivered: deliveredOf(env.info) });
     });
   }
   // The page's files hold no load, and it cannot ask for a token before it is there.
@@ -204,9 +208,8 @@ function appOf(routes: readonly Route[], basePath: string, check: TokenCheck | n
   return app;
 }
 
-/** What Hono calls the environment is whatever the server tells of the request. */
 function deliveredOf(info: unknown): Promise<unknown> | null {
-  const completed = (info as RequestInfo | null | undefined)?.completed;
+  const completed = (info as { readonly completed?: unknown } | null | undefined)?.completed;
   return completed instanceof Promise ? completed : null;
 }
 

@@ -12,7 +12,6 @@ export {
   type LoadHandler,
   type LoadHandlerOptions,
   type LoadHandlerStats,
-  type RequestInfo,
 } from "./load_handler.ts";
 export type { EngineDescription } from "./load_json.ts";
 export { type LoadServer, type LoadServerOptions, serveLoad } from "./load_server.ts";
