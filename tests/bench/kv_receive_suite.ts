@@ -3,6 +3,7 @@
 import { fileURLToPath } from "node:url";
 import type { BenchContext } from "./bench_context.ts";
 import { OURS, REFERENCE, TIMES_AS_FAST } from "./compare.ts";
+import { hasTaskset, onCore } from "./on_core.ts";
 import type { Result, Section, Target } from "./results.ts";
 import { SideProcess } from "./side_process.ts";
 import { ratiosOf } from "./statistics.ts";
@@ -168,24 +169,4 @@ class Side implements AsyncDisposable {
 
 function denoArgs(script: string, ...args: readonly string[]): string[] {
   return ["run", "-A", new URL(script, import.meta.url).href, ...args];
-}
-
-/** The command that runs a program on one core, where that can be said and there are two. */
-async function onCore(
-  core: number,
-  program: string,
-  args: readonly string[],
-): Promise<[program: string, args: readonly string[]]> {
-  if (!await hasTaskset()) return [program, args];
-  return ["taskset", ["-c", String(core), program, ...args]];
-}
-
-async function hasTaskset(): Promise<boolean> {
-  if (navigator.hardwareConcurrency < 2) return false;
-  try {
-    return (await new Deno.Command("taskset", { args: ["-c", "0,1", "true"] }).output()).success;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

@@ -11,6 +11,7 @@ import { ensurePeers, type ReadyPeers } from "../peers/setup.ts";
 import { balanceSuite } from "./balance_suite.ts";
 import { type BenchContext, PACES, type Suite } from "./bench_context.ts";
 import { codecSuite } from "./codec_suite.ts";
+import { httpSuite } from "./http_suite.ts";
 import { importSuite } from "./import_suite.ts";
 import { kvMetricsSuite } from "./kv_metrics_suite.ts";
 import { kvReceiveSuite } from "./kv_receive_suite.ts";
@@ -32,6 +33,7 @@ const SUITES: readonly Suite[] = [
   zmqSuite,
   kvMetricsSuite,
   kvReceiveSuite,
+  httpSuite,
   balanceSuite,
   importSuite,
 ];
