@@ -75,9 +75,10 @@ async function main(): Promise<number> {
   using stop = stopSignal();
   if (path !== null) return await show(path, look, withTimeLimit(stop.signal, seconds));
 
-  const signal = withTimeLimit(stop.signal, seconds);
   const simulated = ownPath();
   using engine = ownEngine(simulated, ranks);
+  // The engine has warmed up by now; on a busy machine that takes seconds.
+  const signal = withTimeLimit(stop.signal, seconds);
   return await whileRunning(engine, signal, (both) => show(simulated, look, both));
 }
 
