@@ -3,8 +3,9 @@
  * Runs all tests, and says in its last line how many there were: `deno task test`.
  *
  * Tests in tests/unit/ run under the permissions that README.md promises to suffice; all others
- * start processes of their own and may do everything. Arguments go to `deno test`; paths below
- * tests/ choose what is run.
+ * start processes of their own and may do everything. Those in tests/faults/ take minutes and half a
+ * core: they run beside the others, and what they print comes at the end. Arguments go to `deno test`;
+ * paths below tests/ choose what is run.
  */
 
 import { fileURLToPath } from "node:url";
@@ -15,27 +16,31 @@ import { ensurePeers, NO_PEERS } from "./peers/setup.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
 const UNIT = "tests/unit";
+const FAULTS = "tests/faults";
 
 /** How long the output of a process may outlast it: a test that leaves a child behind holds it. */
 const OUTPUT_MS = 2_000;
 
 interface Run {
   readonly permissions: readonly string[];
-  /** The folder whose tests are run, and the one within it that is left to another run. */
+  /** The folder whose tests are run, and those within it that are left to other runs. */
   readonly folder: string;
-  readonly except: string | null;
+  readonly except: readonly string[];
+  /** Whether it runs beside the others. */
+  readonly isBeside: boolean;
 }
 
 const RUNS: readonly Run[] = [
-  { permissions: ["--allow-ffi", "--allow-read"], folder: UNIT, except: null },
-  { permissions: ["--allow-all"], folder: "tests", except: UNIT },
+  { permissions: ["--allow-all"], folder: FAULTS, except: [], isBeside: true },
+  { permissions: ["--allow-ffi", "--allow-read"], folder: UNIT, except: [], isBeside: false },
+  { permissions: ["--allow-all"], folder: "tests", except: [UNIT, FAULTS], isBeside: false },
 ];
 
 /** Tells which of the chosen paths fall to a run; without a choice it is the run's folder. */
 function pathsOf(run: Run, chosen: readonly string[]): string[] {
   if (chosen.length === 0) return [run.folder];
   const mine = chosen.filter((path) =>
-    isBelow(path, run.folder) && !(run.except !== null && isBelow(path, run.except))
+    isBelow(path, run.folder) && !run.except.some((other) => isBelow(path, other))
   );
   // A folder around this run's stands for it, as in `deno task test tests`.
   return mine.length === 0 && chosen.some((path) => isBelow(run.folder, path))
@@ -59,15 +64,21 @@ function splitArguments(args: readonly string[]): { chosen: string[]; passed: st
   return { chosen, passed };
 }
 
-async function runTests(run: Run, paths: readonly string[], passed: readonly string[]) {
+/** Runs the tests of one run; `print` gets what they say. */
+async function runTests(
+  run: Run,
+  paths: readonly string[],
+  passed: readonly string[],
+  print: (text: string) => void,
+): Promise<Counts> {
   const args = [
     "test",
     ...run.permissions,
-    ...(run.except === null ? [] : [`--ignore=${run.except}`]),
+    ...(run.except.length === 0 ? [] : [`--ignore=${run.except.join(",")}`]),
     ...passed,
     ...paths,
   ];
-  console.log(`\n$ deno ${args.join(" ")}`);
+  print(`\n$ deno ${args.join(" ")}\n`);
   const child = new Deno.Command(Deno.execPath(), {
     args,
     cwd: ROOT,
@@ -83,7 +94,7 @@ async function runTests(run: Run, paths: readonly string[], passed: readonly str
     new WritableStream({
       write(text) {
         output += text;
-        Deno.stdout.writeSync(new TextEncoder().encode(text));
+        print(text);
       },
     }),
     { signal: abort.signal },
@@ -97,10 +108,32 @@ async function runTests(run: Run, paths: readonly string[], passed: readonly str
   return countsOf(output, status);
 }
 
+function printNow(text: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(text));
+}
+
+/** Runs the tests of one run beside others; what they print is printed when `turn` has come. */
+async function runBeside(
+  run: Run,
+  paths: readonly string[],
+  passed: readonly string[],
+  turn: Promise<unknown>,
+): Promise<Counts> {
+  let said = "";
+  let print = (text: string) => {
+    said += text;
+  };
+  const counting = runTests(run, paths, passed, (text) => print(text));
+  await turn;
+  printNow(said);
+  print = printNow;
+  return await counting;
+}
+
 /** Tells whether any test file is at one of the paths; `deno test` fails where there is none. */
-async function holdsTests(path: string, except: string | null): Promise<boolean> {
+async function holdsTests(path: string, except: readonly string[]): Promise<boolean> {
   const info = await Deno.stat(join(ROOT, path)).catch(() => null);
-  if (info === null || path === except) return false;
+  if (info === null || except.includes(path)) return false;
   if (!info.isDirectory) return true;
   for await (const entry of Deno.readDir(join(ROOT, path))) {
     if (entry.isFile && entry.name.endsWith("_test.ts")) return true;
@@ -128,11 +161,17 @@ async function main(args: readonly string[]): Promise<boolean> {
   } catch (error) {
     counts = { ...NOTHING, failed: 1, problems: [String(error)] };
   }
+  const others = Promise.withResolvers<void>();
+  const beside: Promise<Counts>[] = [];
   for (const run of counts.failed > 0 ? [] : RUNS) {
     const paths = pathsOf(run, chosen);
     const there = await Promise.all(paths.map((path) => holdsTests(path, run.except)));
-    if (there.includes(true)) counts = addCounts(counts, await runTests(run, paths, passed));
+    if (!there.includes(true)) continue;
+    if (run.isBeside) beside.push(runBeside(run, paths, passed, others.promise));
+    else counts = addCounts(counts, await runTests(run, paths, passed, printNow));
   }
+  others.resolve();
+  for (const run of beside) counts = addCounts(counts, await run);
   for (const problem of counts.problems) console.log(problem);
   const ran = counts.passed + counts.failed > 0;
   if (!ran) console.log("No test was run");

@@ -175,7 +175,10 @@ export class Attachment {
     for (let n = 0; n < count; n++) {
       const slot = this.#changed[n]!;
       const { image, at } = this.#copies[n]!;
-      if (this.#marks[n] === except) continue;
+      if (this.#marks[n] === except) {
+        slot.isCurrent = false;
+        continue;
+      }
       // Without a guard every slot is copied, changed or not.
       if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, at)) continue;
       if (slot.accept(image, nowMs)) this.publications++;

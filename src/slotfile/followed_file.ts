@@ -29,6 +29,8 @@ export interface RankView {
   readonly snapshot: LoadSnapshot | null;
   /** When that was first seen, in ms of the reader's clock. */
   readonly seenAtMs: number;
+  /** Whether that is what was found when its slot was looked at last. */
+  readonly isCurrent: boolean;
   /** Why what stands in its slot now is not a snapshot, or `null`. */
   readonly fault: Error | null;
 }
@@ -95,10 +97,11 @@ export class FollowedFile {
     const slot = this.#attachment?.slots[dpRank];
     const fault = slot?.fault ?? null;
     if (slot !== undefined && slot.snapshot !== null) {
-      return { snapshot: slot.snapshot, seenAtMs: slot.seenAtMs, fault };
+      const { snapshot, seenAtMs, isCurrent } = slot;
+      return { snapshot, seenAtMs, isCurrent, fault };
     }
     const seenAtMs = this.#inheritedSeenAtMs[dpRank] ?? 0;
-    return { snapshot: this.#inherited[dpRank] ?? null, seenAtMs, fault };
+    return { snapshot: this.#inherited[dpRank] ?? null, seenAtMs, isCurrent: false, fault };
   }
 
   /**

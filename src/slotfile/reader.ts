@@ -7,7 +7,7 @@ import { AdaptiveWait } from "../watch/adaptive_wait.ts";
 import { LoadWatch } from "../watch/load_watch.ts";
 import { CoarseClock } from "./coarse_clock.ts";
 import { checkDpSize } from "./layout.ts";
-import { FollowedFile, isPassing } from "./followed_file.ts";
+import { FollowedFile, isPassing, type RankView } from "./followed_file.ts";
 import { acquireLibc, type LibcLease } from "./libc.ts";
 import { type RankHealth, rankHealth } from "./rank_health.ts";
 
@@ -57,6 +57,13 @@ export interface ShmLoadSnapshotReaderStats {
   readonly attaches: number;
 }
 
+let viewOf: (reader: ShmLoadSnapshotReader, dpRank: number) => RankView;
+
+/** What a reader that is part of another one knows of a rank, besides its health. */
+export function slotViewOf(reader: ShmLoadSnapshotReader, dpRank: number): RankView {
+  return viewOf(reader, dpRank);
+}
+
 /**
  * Reads an engine's slot file.
  *
@@ -78,6 +85,10 @@ export interface ShmLoadSnapshotReaderStats {
  * ```
  */
 export class ShmLoadSnapshotReader implements LoadReader, Disposable {
+  static {
+    viewOf = (reader, dpRank) => reader.#file.view(dpRank);
+  }
+
   /** The path of the slot file. */
   readonly path: string;
 

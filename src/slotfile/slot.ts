@@ -27,6 +27,8 @@ interface SlotCodec {
 export class Slot {
   /** The last good snapshot, or `null`. */
   snapshot: LoadSnapshot | null = null;
+  /** Whether the snapshot is what was found when the slot was looked at last. */
+  isCurrent = false;
   /** Why the bytes that stand in the slot now are not a snapshot, or `null`. */
   fault: SnapshotDecodeError | null = null;
   /** When the last good snapshot was first seen here, in ms of the reader's clock. */
@@ -115,11 +117,15 @@ export class Slot {
   accept(incoming: Image, nowMs: number): boolean {
     const before = this.snapshot;
     this.fault = null;
+    this.isCurrent = false;
     try {
       const end = this.#endIn(incoming);
       const snapshot = this.#codec.decode(incoming, end);
       // An empty slot is a write that is under way, or that its writer's death cut off.
-      if (snapshot !== null) this.snapshot = snapshot;
+      if (snapshot !== null) {
+        this.snapshot = snapshot;
+        this.isCurrent = true;
+      }
     } catch (error) {
       if (!(error instanceof SnapshotDecodeError)) throw error;
       this.fault = error;

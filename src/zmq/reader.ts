@@ -7,7 +7,11 @@ import { CoarseClock } from "../slotfile/coarse_clock.ts";
 import { checkDpSize, checkSlotSize, SLOT_SIZE } from "../slotfile/layout.ts";
 import { acquireLibc, cString, type LibcLease } from "../slotfile/libc.ts";
 import type { RankHealth } from "../slotfile/rank_health.ts";
-import { ShmLoadSnapshotReader, type ShmLoadSnapshotReaderStats } from "../slotfile/reader.ts";
+import {
+  ShmLoadSnapshotReader,
+  type ShmLoadSnapshotReaderStats,
+  slotViewOf,
+} from "../slotfile/reader.ts";
 import { LoadWatch } from "../watch/load_watch.ts";
 import { ControlBlock, type DrainCounts } from "./control_block.ts";
 import type { CurveServerOptions } from "./curve.ts";
@@ -339,6 +343,10 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
   /** How long ago a rank's newest snapshot arrived; `null` if none has. */
   #ageMs(dpRank: number): number | null {
     if (this.#control.arrivals(dpRank) === 0) return null;
-    return Math.max(0, this.#clock.nowMs() - this.#control.arrivedAtMs(dpRank));
+    const { isCurrent, seenAtMs } = slotViewOf(this.#reader, dpRank);
+    const arrivedAtMs = this.#control.arrivedAtMs(dpRank);
+    // What arrived last was missed here if it is being written over: this one came before it.
+    const sinceMs = isCurrent ? arrivedAtMs : Math.min(arrivedAtMs, seenAtMs);
+    return Math.max(0, this.#clock.nowMs() - sinceMs);
   }
 }

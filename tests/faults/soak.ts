@@ -88,7 +88,10 @@ async function inside({ minutes, seed, json, only }: SoakOptions, where: string)
   console.log(`Soak of ${minutes} minutes, --seed ${seed}`);
   using folder = new TempFolder();
   let isOver = false;
-  const stop = () => isOver = true;
+  const stop = () => {
+    console.log("Stopped by a signal");
+    isOver = true;
+  };
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, stop);
   {
     await using stage = await Stage.open({
