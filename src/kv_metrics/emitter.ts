@@ -2,6 +2,7 @@
 
 import { getLogger } from "npm:@logtape/logtape@2.4.2";
 import { ZmqError } from "../errors.ts";
+import { checkDpRank, MAX_DP_SIZE } from "../slotfile/layout.ts";
 import type { CurveClientOptions } from "../zmq/curve.ts";
 import { PushSocket } from "../zmq/socket.ts";
 import { Backlog } from "./backlog.ts";
@@ -141,13 +142,16 @@ export class KvMetricsEmitter implements Disposable {
    * @returns What has become of them.
    * @throws {TypeError} If a value is neither a number nor `null`, the rank is `null`, or the emitter
    *   is closed.
-   * @throws {RangeError} If a count has a fraction, or is beyond 2^53.
+   * @throws {RangeError} If a count has a fraction, or is beyond 2^53; if the rank is not 0 to 65534.
+   *   Other values that receivers refuse, such as NaN, are sent: what they mean is theirs to say.
    * @throws {ZmqError} If libzmq fails.
    */
   emit(metrics: KvMetricsMessage): EmitOutcome {
     if (this.#closed) throw new TypeError("Cannot emit metrics: the emitter is closed");
     const { dataParallelRank } = metrics;
     if (dataParallelRank === null) throw new TypeError("Cannot emit metrics without a rank");
+    // Each rank has a queue of its own: ranks that cannot be must not fill the memory.
+    if (typeof dataParallelRank === "number") checkDpRank(dataParallelRank, MAX_DP_SIZE);
     const message = this.#encode(metrics);
     this.#flush();
     // Not past those that are kept: of a rank, the newest has to come last.

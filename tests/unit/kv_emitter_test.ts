@@ -203,6 +203,9 @@ Deno.test("values that cannot travel are refused, and nothing is sent", () => {
   assert.throws(() => emitter.emit({ ...metrics, dataParallelRank: null }), TypeError);
   assert.throws(() => emitter.emit({ ...metrics, kvActiveBlocks: 1.5 }), RangeError);
   assert.throws(() => emitter.emit({ ...metrics, kvActiveBlocks: 2 ** 53 }), RangeError);
+  for (const dataParallelRank of [-1, 65_535, 2 ** 40]) {
+    assert.throws(() => emitter.emit({ ...metrics, dataParallelRank }), RangeError);
+  }
   assert.throws(() => emitter.emit({ ...metrics, kvTotalBlocks: "8192" } as never), TypeError);
   assert.deepEqual(emitter.stats(), { sent: 0, queued: 0, dropped: 0 });
   // What a sender of 2025 may leave out is not wrong.
