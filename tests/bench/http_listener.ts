@@ -12,6 +12,9 @@ import { TextLineStream } from "./text_lines.ts";
 const RANKS = 8;
 /** What all but the first client do with a chunk. */
 const SCRAP = new Uint8Array(65_536);
+const DISCARD_MS = 500;
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const [path = "", port = "", clients = "1"] = Deno.args;
 const loads = Array.from({ length: RANKS }, (_, dpRank) => loadsOf(dpRank, "trace"));
@@ -56,8 +59,9 @@ async function listen(connection: Deno.TcpConn): Promise<void> {
   }
 }
 
+/** Reads rarely, and much: the system takes what comes meanwhile, and this core stays for the first. */
 async function discard(connection: Deno.TcpConn): Promise<void> {
-  while (await connection.read(SCRAP) !== null);
+  while (await connection.read(SCRAP) !== null) await sleep(DISCARD_MS);
 }
 
 using writers = new DisposableStack();
@@ -86,10 +90,9 @@ for await (const line of lines) {
   while (performance.now() < endMs) {
     publish(ranks);
     // Never in step with whoever looks.
-    const pauseMs = Math.random() * 2000 / rate;
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    await sleep(Math.random() * 2000 / rate);
   }
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await sleep(200);
   const sorted = delays.toSorted((a, b) => a - b);
   const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? NaN;
   console.log(JSON.stringify({

@@ -77,7 +77,7 @@ export class LoadFeed implements NewsSource {
   #watching: AbortController | null = null;
   #watchEnd: Promise<void> = Promise.resolve();
   #checkTimer: ReturnType<typeof setInterval> | undefined;
-  #tellTimer: ReturnType<typeof setTimeout> | null = null;
+  #cancelTell: (() => void) | null = null;
   #measuring: ReturnType<typeof setImmediate> | null = null;
   #nextTellMs = 0;
   #lookedAtMs = -Infinity;
@@ -180,9 +180,9 @@ export class LoadFeed implements NewsSource {
     this.#watching?.abort();
     this.#watching = null;
     clearInterval(this.#checkTimer);
-    if (this.#tellTimer !== null) clearTimeout(this.#tellTimer);
+    this.#cancelTell?.();
     if (this.#measuring !== null) clearImmediate(this.#measuring);
-    this.#tellTimer = null;
+    this.#cancelTell = null;
     this.#measuring = null;
     this.#chunks.clear();
   }
@@ -228,14 +228,21 @@ export class LoadFeed implements NewsSource {
   }
 
   #tellSoon(): void {
-    if (this.#watching === null) return;
-    const waitMs = Math.max(0, this.#nextTellMs - performance.now());
-    this.#tellTimer ??= setTimeout(() => this.#tell(), waitMs);
+    if (this.#watching === null || this.#cancelTell !== null) return;
+    const waitMs = this.#nextTellMs - performance.now();
+    if (waitMs > 0) {
+      const timer = setTimeout(() => this.#tell(), waitMs);
+      this.#cancelTell = () => clearTimeout(timer);
+    } else {
+      // After what else was found in the same moment, and without the millisecond of a timer.
+      const immediate = setImmediate(() => this.#tell());
+      this.#cancelTell = () => clearImmediate(immediate);
+    }
   }
 
   /** Tells all clients, and waits for as long as that takes before it does so again. */
   #tell(): void {
-    this.#tellTimer = null;
+    this.#cancelTell = null;
     const beganMs = performance.now();
     this.#look(0);
     for (const client of this.#clients.keys()) client.offer(beganMs);
