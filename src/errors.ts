@@ -346,3 +346,12 @@ export class PickleRefusedError extends KvMetricsDecodeError {
     super(reason, offset, what);
   }
 }
+
+/** What a thrown value says; whatever was thrown, this throws nothing. Not part of the public names. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? String(thrown.message) : String(thrown);
+  } catch {
+    return "a value without a text";
+  }
+}

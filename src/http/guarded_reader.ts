@@ -1,6 +1,7 @@
 /** A reader as the routes ask it: whatever becomes of it, they get an answer. */
 
 import { getLogger } from "npm:@logtape/logtape@2.4.2";
+import { messageOf } from "../errors.ts";
 import type { LoadReader } from "../load_reader.ts";
 import type { RankHealth } from "../slotfile/rank_health.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
@@ -50,7 +51,7 @@ export class GuardedReader {
       this.#toldReason = null;
       return { state: "ok", value };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       // Once, and not for each request.
       if (reason !== this.#toldReason) {
         this.#toldReason = reason;

@@ -3,10 +3,13 @@
 /** An encoded message. */
 type Message = Uint8Array<ArrayBuffer>;
 
+/** So many messages are handed on in one go: who has a long queue keeps its isolate for others. */
+const IN_ONE_GO = 1024;
+
 /** Messages by rank. */
 export class Backlog {
   readonly #perRank: number;
-  readonly #ranks: Map<number, Message[]> = new Map();
+  readonly #ranks: Map<number, MessageQueue> = new Map();
   #length = 0;
 
   /** @param perRank How many messages of a rank are kept, at least 1. */
@@ -27,12 +30,12 @@ export class Backlog {
   keep(dpRank: number, message: Message): number {
     let kept = this.#ranks.get(dpRank);
     if (kept === undefined) {
-      kept = [];
+      kept = new MessageQueue();
       this.#ranks.set(dpRank, kept);
     }
     kept.push(message);
     if (kept.length > this.#perRank) {
-      kept.shift();
+      kept.drop();
       return 1;
     }
     this.#length++;
@@ -40,15 +43,16 @@ export class Backlog {
   }
 
   /**
-   * Hands messages on, of each rank the oldest first, until one is not taken.
+   * Hands messages on, of each rank the oldest first, until one is not taken, or many were.
    *
    * @param send Tells whether it has taken the message.
    */
   flush(send: (message: Message) => boolean): void {
+    let left = IN_ONE_GO;
     for (const [dpRank, kept] of this.#ranks) {
       while (kept.length > 0) {
-        if (!send(kept[0]!)) return;
-        kept.shift();
+        if (left-- === 0 || !send(kept.oldest)) return;
+        kept.drop();
         this.#length--;
       }
       this.#ranks.delete(dpRank);
@@ -61,5 +65,32 @@ export class Backlog {
     this.#ranks.clear();
     this.#length = 0;
     return length;
+  }
+}
+
+/** A queue whose oldest message goes without moving all others. */
+class MessageQueue {
+  #messages: Message[] = [];
+  // Those before it have gone.
+  #first = 0;
+
+  get length(): number {
+    return this.#messages.length - this.#first;
+  }
+
+  get oldest(): Message {
+    return this.#messages[this.#first]!;
+  }
+
+  push(message: Message): void {
+    this.#messages.push(message);
+  }
+
+  drop(): void {
+    this.#first++;
+    // Half of the array is empty: moving the rest costs no more than was saved.
+    if (this.#first * 2 < this.#messages.length) return;
+    this.#messages = this.#messages.slice(this.#first);
+    this.#first = 0;
   }
 }

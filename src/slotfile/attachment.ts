@@ -5,7 +5,8 @@ import { FileLock } from "./lock.ts";
 import { type Header, HEADER_SIZE, headerWords, VERSION } from "./layout.ts";
 import { type Libc, O_RDONLY, SEEK_END } from "./libc.ts";
 import { Mapping } from "./mapping.ts";
-import { openFile, readHeader } from "./open_file.ts";
+import type { FollowedFileOptions } from "./followed_file.ts";
+import { fault, openFile, readHeader } from "./open_file.ts";
 import { Scratch, Slot } from "./slot.ts";
 
 // Without the lock, a copy can only be checked where stores become visible in their order.
@@ -92,12 +93,17 @@ export class Attachment {
   static open(
     libc: Libc,
     path: string,
-    options: { readonly patienceMs: number; readonly trustedUid: number | null },
+    options: FollowedFileOptions,
   ): Attachment | null {
     const file = openFile(libc, path, O_RDONLY, options.trustedUid);
     if (file === null) return null;
     try {
       const header = readHeader(libc, file, path);
+      const { dpSize } = options;
+      // Before anything is made for its ranks: there may be many, and this is tried at each read.
+      if (dpSize !== null && header.dpSize !== dpSize) {
+        throw fault("dp-size", path, `it has ${header.dpSize} ranks, not ${dpSize}`);
+      }
       const { identity } = file.stat;
       return new Attachment(libc, path, file.fd, identity, header, options.patienceMs);
     } catch (error) {

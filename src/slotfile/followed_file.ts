@@ -172,12 +172,6 @@ export class FollowedFile {
         return this.#setFault(fault("absent", this.#path, "nothing is there"));
       }
       const { dpSize } = attachment.header;
-      const wanted = this.#options.dpSize;
-      if (wanted !== null && dpSize !== wanted) {
-        attachment.close();
-        const text = `it has ${dpSize} ranks, not ${wanted}`;
-        return this.#setFault(fault("dp-size", this.#path, text));
-      }
       this.#detach();
       this.#inherited = this.#inherited.slice(0, dpSize);
       this.#attachment = attachment;

@@ -310,7 +310,8 @@ export class ShmLoadSnapshotReader implements LoadReader, Disposable {
   }
 }
 
-function checkMs(name: string, ms: number): void {
+/** Throws a RangeError unless that is a time. */
+export function checkMs(name: string, ms: number): void {
   if (ms >= 0) return;
   throw new RangeError(`Cannot use ${name} ${ms}: not a number of milliseconds`);
 }

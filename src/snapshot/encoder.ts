@@ -293,6 +293,12 @@ export class SnapshotEncoder {
 
   /** msgspec writes a map of a struct with more than 15 fields with two bytes of length, always. */
   #mapHead(count: number): void {
+    if (count >= 0x10000) {
+      this.#image.bytes[this.#end] = 0xdf;
+      this.#image.view.setUint32(this.#end + 1, count);
+      this.#end += 5;
+      return;
+    }
     this.#image.bytes[this.#end] = 0xde;
     this.#image.view.setUint16(this.#end + 1, count);
     this.#end += 3;

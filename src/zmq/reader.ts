@@ -8,6 +8,7 @@ import { checkDpSize, checkSlotSize, SLOT_SIZE } from "../slotfile/layout.ts";
 import { acquireLibc, cString, type LibcLease } from "../slotfile/libc.ts";
 import type { RankHealth } from "../slotfile/rank_health.ts";
 import {
+  checkMs,
   ShmLoadSnapshotReader,
   type ShmLoadSnapshotReaderStats,
   slotViewOf,
@@ -151,6 +152,9 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
         `Cannot use receiveHighWaterMark ${receiveHighWaterMark}: not an integer from 1`,
       );
     }
+    // All of it before the worker makes a file.
+    checkMs("staleAfterMs", options.staleAfterMs ?? 0);
+    checkMs("lockTimeoutMs", options.lockTimeoutMs ?? 0);
     cString(shmPath);
     parseEndpoint(endpoint, "bind");
     const control = new ControlBlock(dpSize);
@@ -227,9 +231,11 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
    * @returns Whether that came to an end in time; false while another process keeps the lock of the
    *   slot file, or when the worker has failed.
    * @throws {TypeError} If the reader is closed.
+   * @throws {RangeError} If the time is none.
    */
   async poll({ timeoutMs = 1000 }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     this.#mustBeOpen("poll");
+    checkMs("timeoutMs", timeoutMs);
     const ticket = this.#control.askPoll();
     this.#worker.wake();
     return await this.#worker.hold(this.#waitForPoll(ticket, timeoutMs));

@@ -152,3 +152,11 @@ Deno.test("options out of range are refused before a worker starts", async () =>
     await assert.rejects(Collector.open(options), { name: "RangeError" }, JSON.stringify(options));
   }
 });
+
+Deno.test("times that are none are refused before a file is made", async () => {
+  for (const times of [{ staleAfterMs: -1 }, { lockTimeoutMs: NaN }]) {
+    using file = new SlotPath();
+    assert.equal((await errorOf({ path: file.path, ...times })).name, "RangeError");
+    assert.deepEqual(file.all(), []);
+  }
+});

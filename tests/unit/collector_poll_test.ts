@@ -116,3 +116,8 @@ Deno.test("a poll that waits says no when the collector is closed", async () => 
   await collector.reader.close();
   assert.equal(await poll, false);
 });
+
+Deno.test("a poll for a time that is none is refused", async () => {
+  await using collector = await Collector.open();
+  await assert.rejects(collector.reader.poll({ timeoutMs: NaN }), RangeError);
+});

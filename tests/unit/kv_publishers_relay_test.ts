@@ -260,3 +260,31 @@ Deno.test("an interval that is none is refused, and no message is taken", () => 
     assert.throws(() => relayTo([{ publisher: () => {}, minIntervalMs }]), RangeError);
   }
 });
+
+Deno.test("a publisher that throws or rejects with a value without a text is a failure like others", async () => {
+  const source = new Source();
+  const got: number[] = [];
+  const bare: unknown = Object.create(null);
+  const relay = new KvMetricsRelay(source, [
+    {
+      publisher: () => {
+        throw bare;
+      },
+    },
+    { publisher: () => Promise.reject(bare) },
+    {
+      publisher: () => ({
+        get then(): never {
+          throw bare;
+        },
+      }),
+    },
+    { publisher: ({ metrics }) => void got.push(metrics.requestActiveSlots!) },
+  ], { onFailure: () => {} });
+  for (const number of [1, 2, 3]) source.push(receivedOf(0, number));
+  await until("all are passed on", () => got.length === 3);
+  source.end();
+  await relay.ended;
+  assert.deepEqual(relay.stats().slice(0, 3).map(({ failed }) => failed > 0), [true, true, true]);
+  assert.deepEqual(got, [1, 2, 3]);
+});

@@ -167,3 +167,12 @@ Deno.test("a raw value that is not one value is refused when it is encoded", () 
     });
   }
 });
+
+Deno.test("more keys than two bytes can count survive a round trip", () => {
+  const nothing = new RawMsgpack(Uint8Array.of(0xc0));
+  const extra = Object.fromEntries(Array.from({ length: 65_537 }, (_, n) => [`k${n}`, nothing]));
+  const snapshot = createLoadSnapshot({ dpRank: 3, extra });
+  const decoded = decodeLoadSnapshot(encodeLoadSnapshot(snapshot));
+  assert.equal(decoded.dpRank, 3);
+  assert.equal(Object.keys(decoded.extra!).length, 65_537);
+});

@@ -1,5 +1,6 @@
 /** One publisher's end of a relay: when it is told, and what happens if it fails. */
 
+import { messageOf } from "../../errors.ts";
 import type { ReceivedKvMetrics } from "../received_kv_metrics.ts";
 import type { KvMetricsOutlet, KvMetricsOutletStats, KvMetricsPublisher } from "./publisher.ts";
 
@@ -120,10 +121,10 @@ export class Outlet {
     let result: void | PromiseLike<void>;
     try {
       result = this.#publisher.publish(message);
+      if (!isPromise(result)) return this.#succeed(rank, message);
     } catch (error) {
       return this.#fail(error);
     }
-    if (!isPromise(result)) return this.#succeed(rank, message);
     this.#isBusy = true;
     void this.#settle(rank, message, result);
   }
@@ -146,7 +147,7 @@ export class Outlet {
 
   #fail(error: unknown): void {
     this.#failed++;
-    this.#lastError = error instanceof Error ? error.message : String(error);
+    this.#lastError = messageOf(error);
     this.#onFailure(this.#publisher.name, error);
   }
 

@@ -1,6 +1,7 @@
 /** From one receiver to any number of publishers. */
 
 import { getLogger } from "npm:@logtape/logtape@2.4.2";
+import { messageOf } from "../../errors.ts";
 import type { ReceivedKvMetrics } from "../received_kv_metrics.ts";
 import { Outlet } from "./outlet.ts";
 import type { KvMetricsOutlet, KvMetricsOutletStats } from "./publisher.ts";
@@ -97,6 +98,8 @@ export class KvMetricsRelay implements AsyncDisposable {
       }
     } catch (error) {
       this.#report("receiver", error);
+      // Another loop can take the messages.
+      await this.#messages.return?.();
     }
     for (const outlet of this.#outlets) outlet.end();
   }
@@ -112,7 +115,7 @@ export class KvMetricsRelay implements AsyncDisposable {
   }
 
   #log(name: string, error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     // Who fails at each message says the same each time.
     if (this.#logged.get(name) === message) return;
     this.#logged.set(name, message);
