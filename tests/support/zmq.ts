@@ -1,8 +1,10 @@
 /** Sockets in tests: waiting for a message, paths of ipc endpoints, threads. */
 
+import assert from "node:assert/strict";
 import { cString } from "../../src/slotfile/libc.ts";
 import { PollSet } from "../../src/zmq/poll_set.ts";
 import { MULTIPART, NOTHING, type PullSocket } from "../../src/zmq/socket.ts";
+import { openDescriptors } from "./own_resources.ts";
 import { matches, raw } from "./raw_libc.ts";
 
 /** Longer than anything takes that is going to happen at all. */
@@ -55,4 +57,22 @@ export class TempIpc implements Disposable {
     raw.unlink(cString(this.path));
     raw.unlink(cString(this.lockPath));
   }
+}
+
+/** What this process holds: open descriptors, and threads. */
+export interface OwnHoldings {
+  readonly descriptors: number;
+  readonly threads: number;
+}
+
+/** Counts what this process holds now. */
+export function holdings(): OwnHoldings {
+  return { descriptors: openDescriptors(), threads: threads() };
+}
+
+/** Nothing more than before. It may be less: Deno ends threads that have had nothing to do for a while. */
+export function assertNothingMore(before: OwnHoldings): void {
+  const now = holdings();
+  const isMore = now.descriptors > before.descriptors || now.threads > before.threads;
+  assert(!isMore, `${JSON.stringify(before)} became ${JSON.stringify(now)}`);
 }

@@ -4,8 +4,7 @@ import assert from "node:assert/strict";
 import { acquireLibzmq } from "../../src/zmq/libzmq.ts";
 import { type CurveKeys, generateCurveKeys } from "../../src/zmq/curve.ts";
 import { PullSocket, PushSocket } from "../../src/zmq/socket.ts";
-import { openDescriptors } from "../support/own_resources.ts";
-import { bytesOf, receive, TempIpc, textOf, threads } from "../support/zmq.ts";
+import { assertNothingMore, bytesOf, holdings, receive, TempIpc, textOf } from "../support/zmq.ts";
 
 const LIMITS = { maxMessageSize: 16384 };
 const LOOPBACK = "tcp://127.0.0.1:*";
@@ -121,7 +120,7 @@ Deno.test("keys that are none are refused, and a secret one is not told", () => 
     ["do not belong together", () => server({ ...keys, secretKey: other.secretKey })],
     ["an allowed client", () => server(keys, [other.publicKey, other.publicKey.slice(1)])],
   ];
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   for (const [text, open] of cases) {
     assert.throws(open, (error) => {
       assert.ok(error instanceof TypeError);
@@ -132,7 +131,7 @@ Deno.test("keys that are none are refused, and a secret one is not told", () => 
       return true;
     });
   }
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
 });
 
 Deno.test("the system's libzmq, where it is named, makes the keys", () => {

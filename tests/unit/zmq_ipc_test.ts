@@ -6,9 +6,8 @@ import { cString } from "../../src/slotfile/libc.ts";
 import { ZmqContext } from "../../src/zmq/context.ts";
 import { cText } from "../../src/zmq/libzmq.ts";
 import { PullSocket, PushSocket } from "../../src/zmq/socket.ts";
-import { openDescriptors } from "../support/own_resources.ts";
 import { isRoot, must, raw, RawFile } from "../support/raw_libc.ts";
-import { bytesOf, receive, TempIpc, textOf, threads } from "../support/zmq.ts";
+import { assertNothingMore, bytesOf, holdings, receive, TempIpc, textOf } from "../support/zmq.ts";
 
 const LIMITS = { maxMessageSize: 16384 };
 // Elsewhere libzmq binds by itself.
@@ -182,11 +181,11 @@ Deno.test("the longest path works, and takes a lock file beside it", { ignore },
 Deno.test("nothing is left of a hundred owners, of those refused either", { ignore }, () => {
   using ipc = new TempIpc();
   new PullSocket(ipc.endpoint, LIMITS).close();
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   for (let round = 0; round < 100; round++) {
     using _owner = new PullSocket(ipc.endpoint, LIMITS);
     assert.throws(() => new PullSocket(ipc.endpoint, LIMITS), EndpointInUseError);
   }
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
   assert.deepEqual([isThere(ipc.path), isThere(ipc.lockPath)], [false, false]);
 });

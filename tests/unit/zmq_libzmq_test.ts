@@ -4,8 +4,7 @@ import assert from "node:assert/strict";
 import { LibzmqError, ZmqError } from "../../src/errors.ts";
 import { acquireLibzmq, checkZmq } from "../../src/zmq/libzmq.ts";
 import { buildsFor, findLibzmq, parseManifest } from "../../src/zmq/libzmq_path.ts";
-import { openDescriptors } from "../support/own_resources.ts";
-import { threads } from "../support/zmq.ts";
+import { assertNothingMore, holdings } from "../support/zmq.ts";
 
 const MANIFEST = JSON.stringify(Object.fromEntries(
   [
@@ -117,7 +116,7 @@ Deno.test("an error has ZeroMQ's own text and the error's name", () => {
 });
 
 Deno.test("a failure leaves no descriptor and no thread", () => {
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   assert.throws(() => acquireLibzmq("/nowhere/libzmq.so.5"), LibzmqError);
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
 });

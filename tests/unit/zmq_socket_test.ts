@@ -6,8 +6,7 @@ import { EndpointInUseError, ZmqError } from "../../src/errors.ts";
 import { ZmqContext } from "../../src/zmq/context.ts";
 import { cText } from "../../src/zmq/libzmq.ts";
 import { NOTHING, PullSocket, PushSocket } from "../../src/zmq/socket.ts";
-import { openDescriptors } from "../support/own_resources.ts";
-import { bytesOf, receive, textOf, threads } from "../support/zmq.ts";
+import { assertNothingMore, bytesOf, holdings, receive, textOf } from "../support/zmq.ts";
 
 const LIMITS = { maxMessageSize: 16384 };
 const LOOPBACK = "tcp://127.0.0.1:*";
@@ -192,7 +191,7 @@ Deno.test("a closed socket refuses, and closing twice is fine", () => {
 
 Deno.test("closing leaves no descriptor and no thread, whether or not a peer is there", () => {
   new PushSocket("tcp://127.0.0.1:9").close();
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   for (let round = 0; round < 50; round++) {
     const pull = new PullSocket(LOOPBACK, LIMITS);
     // The first has a peer, the second is refused, the third never gets an answer.
@@ -203,19 +202,19 @@ Deno.test("closing leaves no descriptor and no thread, whether or not a peer is 
     for (const push of pushes) push.close();
     pull.close();
   }
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
 });
 
 Deno.test("a bind that fails leaves no descriptor and no thread", () => {
   using taken = new PullSocket(LOOPBACK, LIMITS);
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   for (let round = 0; round < 20; round++) {
     assert.throws(() => new PullSocket(taken.endpoint, LIMITS), EndpointInUseError);
     assert.throws(() => new PullSocket("tcp://*:*", LIMITS), TypeError);
     assert.throws(() => new PushSocket("tcp://*:1"), RangeError);
     assert.throws(() => new PushSocket("tcp://127.0.0.1:1", { sendHighWaterMark: -1 }), ZmqError);
   }
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
 });
 
 /** Linux names its loopback interface so. */

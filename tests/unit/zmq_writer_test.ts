@@ -6,8 +6,7 @@ import { createLoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
 import { generateCurveKeys } from "../../src/zmq/curve.ts";
 import { PullSocket } from "../../src/zmq/socket.ts";
 import { ZmqLoadSnapshotWriter } from "../../src/zmq/writer.ts";
-import { openDescriptors } from "../support/own_resources.ts";
-import { receive, threads } from "../support/zmq.ts";
+import { assertNothingMore, holdings, receive } from "../support/zmq.ts";
 
 const LIMITS = { maxMessageSize: 16384 };
 const LOOPBACK = "tcp://127.0.0.1:*";
@@ -103,7 +102,7 @@ Deno.test("a load that nobody could store is refused, and nothing is sent", () =
 });
 
 Deno.test("options and endpoints that cannot be are refused", () => {
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   for (
     const [endpoint, options] of [
       [NOBODY, { dpSize: 0, dpRank: 0 }],
@@ -120,7 +119,7 @@ Deno.test("options and endpoints that cannot be are refused", () => {
   assert.throws(() => new ZmqLoadSnapshotWriter(NOBODY, { ...RANK, libzmqPath: "/nowhere" }), {
     name: "LibzmqError",
   });
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
 });
 
 Deno.test("a writer with keys gets in where they are asked for", () => {
@@ -135,12 +134,12 @@ Deno.test("a writer with keys gets in where they are asked for", () => {
 
 Deno.test("a closed writer refuses, closing twice is fine, and nothing is left", () => {
   new ZmqLoadSnapshotWriter(NOBODY, RANK).close();
-  const before = [openDescriptors(), threads()];
+  const before = holdings();
   const writer = new ZmqLoadSnapshotWriter("tcp://192.0.2.1:9", RANK);
   writer.write(loadOf(1));
   writer.close();
   writer.close();
   writer[Symbol.dispose]();
   assert.throws(() => writer.write(loadOf(2)), { name: "TypeError" });
-  assert.deepEqual([openDescriptors(), threads()], before);
+  assertNothingMore(before);
 });
