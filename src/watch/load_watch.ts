@@ -91,8 +91,15 @@ export class LoadWatch {
     while (this.#changed !== null) {
       await this.#source.wait();
       if (this.#changed === null) break;
-      if (this.isOpen) this.#look();
-      else this.#settle();
+      try {
+        if (this.isOpen) this.#look();
+        else this.#settle();
+      } catch (error) {
+        // Those who wait are told, as who looks by himself is.
+        const changed: PromiseWithResolvers<void> | null = this.#changed;
+        this.#changed = null;
+        changed?.reject(error);
+      }
     }
     this.#isLooking = false;
   }
