@@ -97,7 +97,6 @@ export function tableOf(report: SoakReport): string {
   row("publications", `${totals.published} written, ${totals.publicationsSeen} seen by readers`);
   row("updates of slow consumers", totals.updatesOfSlowConsumers);
   row("files attached", totals.attaches);
-  row("reads that met a kept lock", totals.lockMisses);
   row("ranks found in a state", counts(totals.states));
   row("paths that could not be read", counts(totals.pathFaultsSeen));
   row("writes refused", counts(totals.refusedWrites));
@@ -113,6 +112,7 @@ export function tableOf(report: SoakReport): string {
       deadline.longestMs.toFixed(1)
     } ms`,
   );
+  row("reads that found a lock kept", `${deadline.missed}, over 5 ms ${deadline.missedOver5Ms}`);
   writeUs.forEach(({ p50, p99, p999 }, index) => {
     const name = `SGLang's write, ${index === 0 ? "with" : "without"} readers`;
     row(name, `p50 ${p50}, p99 ${p99}, p99.9 ${p999} us`);

@@ -135,16 +135,22 @@ export class RunRecord {
       over5Ms: sum("over5Ms"),
       over20Ms: sum("over20Ms"),
       over100Ms: sum("over100Ms"),
+      missed: sum("missed"),
+      missedOver5Ms: sum("missedOver5Ms"),
       longestMs: Math.max(0, ...all.map(({ longestMs }) => longestMs)),
     };
   }
 
   /** Judges what only a whole run can be judged by. */
   judge(): void {
-    const { timed, over20Ms, over100Ms, longestMs } = this.deadline();
+    const { timed, over20Ms, over100Ms, longestMs, missed, missedOver5Ms } = this.deadline();
     // A machine that is busy makes a few of them; a read that waits for a lock makes thousands.
     if (over20Ms > 10 + timed * 2e-4 || over100Ms > 5 + timed * 2e-5) {
       const detail = `of ${timed} reads ${over20Ms} took over 20 ms, the longest ${longestMs} ms`;
+      this.breaks("deadline", detail);
+    }
+    if (missedOver5Ms > 10 + missed * 0.02) {
+      const detail = `of ${missed} reads that found a lock kept ${missedOver5Ms} took over 5 ms`;
       this.breaks("deadline", detail);
     }
     for (const fault of this.resources.growth()) this.breaks("flat", fault);

@@ -19,6 +19,8 @@ export class DeadlineCheck {
   #over20Ms = 0;
   #over100Ms = 0;
   #longestMs = 0;
+  #missed = 0;
+  #missedOver5Ms = 0;
   #waitedMs: number | null = null;
   readonly #schedstat: RawFile | null = openSchedstat();
 
@@ -27,15 +29,17 @@ export class DeadlineCheck {
     this.#waitedMs = this.#askWaitedMs();
   }
 
-  /** Notes how long a read took. */
-  took(ms: number): void {
+  /** Notes how long a read took, and whether it found a lock kept. */
+  took(ms: number, isMissed: boolean): void {
     this.#timed++;
+    if (isMissed) this.#missed++;
     if (ms <= 5) return;
     const now = this.#askWaitedMs();
     const own = now === null || this.#waitedMs === null ? ms : ms - (now - this.#waitedMs);
     this.#waitedMs = now;
     this.#longestMs = Math.max(this.#longestMs, own);
     if (own > 5) this.#over5Ms++;
+    if (own > 5 && isMissed) this.#missedOver5Ms++;
     if (own > 20) this.#over20Ms++;
     if (own > 100) this.#over100Ms++;
   }
@@ -55,6 +59,8 @@ export class DeadlineCheck {
       over20Ms: this.#over20Ms,
       over100Ms: this.#over100Ms,
       longestMs: this.#longestMs,
+      missed: this.#missed,
+      missedOver5Ms: this.#missedOver5Ms,
     };
   }
 }

@@ -6,7 +6,7 @@
 import { type LoadReader, ShmLoadSnapshotReader, ZmqShmLoadSnapshotReader } from "../../../mod.ts";
 import { DeadlineCheck } from "./deadline_check.ts";
 import { heard, say, Tally } from "./lines.ts";
-import type { Broken, ObserverOrder, ObserverReport, SourceOrder } from "./orders.ts";
+import type { Broken, ObserverOrder, ObserverReport, ObserverTold, SourceOrder } from "./orders.ts";
 import { SourceCheck } from "./source_check.ts";
 
 const REPORT_MS = 500;
@@ -49,20 +49,27 @@ async function open(source: SourceOrder): Promise<Source> {
   return { order: source, reader, check };
 }
 
+function lockMissesOf(reader: Source["reader"]): number {
+  const stats = reader.stats();
+  return "slotFile" in stats ? stats.slotFile.lockMisses : stats.lockMisses;
+}
+
 /** One look at everything. */
 function look({ reader, check }: Source): void {
+  const misses = lockMissesOf(reader);
   const before = performance.now();
   const loads = reader.readAll();
-  deadline.took(performance.now() - before);
+  const took = performance.now() - before;
+  deadline.took(took, lockMissesOf(reader) !== misses);
   reads++;
   check.take(loads);
 }
 
 /** Reads, and now and then without a pause. */
-function lookAtAll(sources: readonly Source[]): void {
+function lookAtAll(sources: readonly Source[], hotMs = 0): void {
   round++;
   deadline.begin();
-  const end = performance.now() + (round % BURST_EVERY === 0 ? BURST_MS : 0);
+  const end = performance.now() + (round % BURST_EVERY === 0 ? BURST_MS : hotMs);
   do for (const source of sources) look(source); while (performance.now() < end);
   if (round % HEALTH_EVERY !== 0) return;
   for (const { order, reader, check } of sources) {
@@ -123,9 +130,10 @@ say({
 const consuming = sources.map(consume);
 const looking = setInterval(() => lookAtAll(sources), order.intervalMs);
 const reporting = setInterval(() => report(sources), REPORT_MS);
-for await (const told of heard<{ readonly blockMs: number }>()) {
-  // An isolate that is busy with something else for that long.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, told.blockMs);
+for await (const { blockMs = 0, hotMs = 0 } of heard<ObserverTold>()) {
+  if (blockMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockMs);
+  const end = performance.now() + hotMs;
+  while (performance.now() < end) lookAtAll(sources, BURST_MS);
 }
 isOver = true;
 clearInterval(looking);

@@ -22,6 +22,21 @@ export interface WriterOrder {
   readonly skewMs: number;
 }
 
+/** What a writer may be told later. */
+export interface WriterTold {
+  readonly skewMs?: number;
+  /** To publish without a pause for that long. */
+  readonly hotMs?: number;
+}
+
+/** What an observer may be told later. */
+export interface ObserverTold {
+  /** To be busy with something else for that long. */
+  readonly blockMs?: number;
+  /** To read without a pause for that long. */
+  readonly hotMs?: number;
+}
+
 /** What a writer has done so far. */
 export interface WriterReport {
   readonly kind: "writer";
@@ -91,4 +106,7 @@ export interface DeadlineReport {
   readonly over20Ms: number;
   readonly over100Ms: number;
   readonly longestMs: number;
+  /** Reads that found a lock kept by another process, and how many of these took over 5 ms. */
+  readonly missed: number;
+  readonly missedOver5Ms: number;
 }

@@ -69,19 +69,23 @@ def report():
 
 
 def listen():
-    global skew_micros
+    global skew_micros, hot_until
     for line in sys.stdin:
-        skew_micros = int(json.loads(line)["skewMs"] * 1000)
+        told = json.loads(line)
+        if "skewMs" in told:
+            skew_micros = int(told["skewMs"] * 1000)
+        hot_until = time.monotonic() + told.get("hotMs", 0) / 1000
     is_over.set()
 
 
 writers = [open_writer(output) for output in outputs]
 threading.Thread(target=listen, daemon=True).start()
 turn = 0
+hot_until = 0
 reported = time.monotonic()
 while not is_over.is_set():
     turn += 1
-    end = time.monotonic() + (burst if turn % 20 == 0 else 0)
+    end = max(hot_until, time.monotonic() + (burst if turn % 20 == 0 else 0))
     while True:
         # Each is the first as often as the others.
         for place in range(len(outputs)):

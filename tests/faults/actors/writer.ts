@@ -8,7 +8,7 @@ import {
 } from "../../../mod.ts";
 import { snapshotOf } from "../publication.ts";
 import { heard, say, Tally } from "./lines.ts";
-import type { OutputOrder, WriterOrder, WriterReport } from "./orders.ts";
+import type { OutputOrder, WriterOrder, WriterReport, WriterTold } from "./orders.ts";
 
 const REPORT_MS = 1000;
 /** Every so many rounds there is a burst. */
@@ -64,9 +64,9 @@ class Output {
 const outputs = order.outputs.map((output) => new Output(output));
 let round = 0;
 
-function publishAll(): void {
+function publishAll(hotMs = 0): void {
   round++;
-  const burstMs = round % BURST_EVERY === 0 ? order.burstMs : 0;
+  const burstMs = round % BURST_EVERY === 0 ? order.burstMs : hotMs;
   const end = performance.now() + burstMs;
   do for (const output of outputs) output.publish(); while (performance.now() < end);
 }
@@ -77,9 +77,12 @@ function report(): void {
 
 publishAll();
 say({ kind: "up" });
-const publishing = setInterval(publishAll, order.intervalMs);
+const publishing = setInterval(() => publishAll(), order.intervalMs);
 const reporting = setInterval(report, REPORT_MS);
-for await (const told of heard<{ readonly skewMs: number }>()) skewMs = told.skewMs;
+for await (const told of heard<WriterTold>()) {
+  skewMs = told.skewMs ?? skewMs;
+  publishAll(told.hotMs);
+}
 clearInterval(publishing);
 clearInterval(reporting);
 for (const output of outputs) output.close();

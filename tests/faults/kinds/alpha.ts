@@ -76,6 +76,20 @@ export const ALPHA_FAULTS: readonly FaultKind[] = [
     },
   },
   {
+    name: "everybody hot",
+    weight: 3,
+    async run(stage, random) {
+      // Reads and writes meet all the time.
+      const hotMs = random.between(100, 400);
+      const readers = ["stopped", "poor"];
+      for (const name of [...stage.writersOf("alpha"), ...readers]) {
+        stage.actor(name).tell({ hotMs });
+      }
+      await sleep(hotMs);
+      await allFollow(stage);
+    },
+  },
+  {
     name: "path unlinked",
     weight: 2,
     async run(stage, random) {
