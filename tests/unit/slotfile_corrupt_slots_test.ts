@@ -114,7 +114,8 @@ Deno.test("twenty thousand changed payloads never harm the rank beside them", ()
   using file = new SlotPath();
   const bytes = slotFileBytes({ slots: [slotOf(PAYLOAD), loadSlot(BESIDE)] });
   file.put(bytes);
-  using reader = new ShmLoadSnapshotReader(file.path);
+  // On a busy machine this takes longer than a snapshot stays live by default.
+  using reader = new ShmLoadSnapshotReader(file.path, { staleAfterMs: 600_000 });
   const beside = reader.read(1);
   let random = 1;
   const below = (limit: number) => (random = (random * 48_271) % 2_147_483_647) % limit;
