@@ -20,8 +20,11 @@ const CASES: readonly BalanceCase[] = [
   { ranks: 8, method: "expected_wait", targets: [{ of: OURS, atMost: 1_000 }] },
   { ranks: 64, method: "expected_wait", targets: [] },
   { ranks: 512, method: "expected_wait", targets: [{ of: OURS, atMost: 20_000 }] },
+  { ranks: 1_024, method: "expected_wait", targets: [] },
   { ranks: 8, method: "total_tokens", targets: [{ of: OURS, atMost: 1_000 }] },
+  { ranks: 64, method: "total_tokens", targets: [] },
   { ranks: 512, method: "total_tokens", targets: [{ of: OURS, atMost: 20_000 }] },
+  { ranks: 1_024, method: "total_tokens", targets: [] },
 ];
 
 /** Runs the cases that were asked for. */
@@ -70,5 +73,6 @@ async function compareDispatch(
     series,
     ratios: { [TIMES_AS_FAST]: ratiosOf(series[REFERENCE]!, series[OURS]!) },
     targets,
+    growth: { kind: `dispatch, ${method}`, axis: "ranks", value: ranks },
   };
 }

@@ -6,7 +6,7 @@ import { alternate } from "./alternate.ts";
 import { type BenchContext, pathIn } from "./bench_context.ts";
 import { LIMIT_CASES } from "./limit.ts";
 import { type Course, writePublications, writeSlotFile } from "./payloads.ts";
-import type { Result, Target } from "./results.ts";
+import type { GrowthPoint, Result, Target } from "./results.ts";
 import { SideProcess } from "./side_process.ts";
 import { ratiosOf } from "./statistics.ts";
 
@@ -35,11 +35,12 @@ export interface ComparedCase {
   readonly course: Course;
   readonly needsSlotFile: boolean;
   readonly targets: readonly Target[];
+  readonly growth?: GrowthPoint;
 }
 
 /** Runs one case. */
 export async function compare(context: BenchContext, compared: ComparedCase): Promise<Result> {
-  const { name, targets } = compared;
+  const { name, targets, growth } = compared;
   const { pace, progress } = context;
   progress.begin(name);
   await using stack = new AsyncDisposableStack();
@@ -60,6 +61,7 @@ export async function compare(context: BenchContext, compared: ComparedCase): Pr
       ...(limit === undefined ? {} : { [OF_LIMIT]: ratiosOf(ours, limit) }),
     },
     targets,
+    ...(growth === undefined ? {} : { growth }),
   };
 }
 

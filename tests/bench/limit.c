@@ -21,19 +21,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VERSIONS = 16, STRIDE = 640, HEADER = 12, SLOT = 16384, VALUES = 48 };
+enum { VERSIONS = 16, HEADER = 12, SLOT = 16384, VALUES = 48, MOMENTS = 17 };
 
-static long ranks;
+static long ranks, stride;
 static int fd = -1;
 static uint8_t *slots;              /* the mapped slot file, behind its header */
 static const uint8_t *publications; /* the prepared ones */
-static uint8_t *seen;               /* what was read last, STRIDE bytes for each rank */
+static uint8_t *seen;               /* what was read last, stride bytes for each rank */
 static double (*values)[VALUES];    /* what it meant */
+static double moments[SLOT];        /* values of the one key that may have many */
 static double clock_cost;
 static volatile double sink;
 
 static const uint8_t *publication(long version, long rank) {
-  return publications + (version * ranks + rank) * STRIDE;
+  return publications + (version * ranks + rank) * stride;
 }
 
 static double now(void) {
@@ -72,6 +73,10 @@ static const uint8_t *decode_value(const uint8_t *at, double *out) {
   }
   uint64_t bits;
   switch (tag) {
+    case 0xdc:
+      bits = big_endian(at, 2);
+      for (at += 2; bits > 0; bits--) at = decode_value(at, out++);
+      return at;
     case 0xcb:
       bits = __builtin_bswap64(*(const uint64_t *)at);
       memcpy(out, &bits, 8);
@@ -95,7 +100,7 @@ static void decode(const uint8_t *at, double *out) {
       key++;
     }
     if (key == KEY_COUNT) abort();
-    at = decode_value(at + length, out + PLACES[key]);
+    at = decode_value(at + length, PLACES[key] == MOMENTS ? moments : out + PLACES[key]);
   }
 }
 
@@ -120,7 +125,7 @@ static void write_one(long step) {
 
 static void read_slot(long rank) {
   const uint8_t *slot = slots + rank * SLOT;
-  uint8_t *last = seen + rank * STRIDE;
+  uint8_t *last = seen + rank * stride;
   uint32_t length;
   memcpy(&length, last, 4);
   if (memcmp(slot, last, 4 + length) == 0) return;
@@ -138,12 +143,12 @@ static void read_all(long step) {
 
 static void poke_one(long step) {
   long rank = step % ranks;
-  memcpy(slots + rank * SLOT, publication((step / ranks + 1) % VERSIONS, rank), STRIDE);
+  memcpy(slots + rank * SLOT, publication((step / ranks + 1) % VERSIONS, rank), stride);
 }
 
 static void poke_all(long step) {
   for (long rank = 0; rank < ranks; rank++) {
-    memcpy(slots + rank * SLOT, publication((step + 1) % VERSIONS, rank), STRIDE);
+    memcpy(slots + rank * SLOT, publication((step + 1) % VERSIONS, rank), stride);
   }
 }
 
@@ -204,8 +209,10 @@ static void map_slots(const char *path) {
 static void load_publications(const char *path) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) perror(path), exit(1);
-  void *mapped = mmap(NULL, (size_t)VERSIONS * (size_t)ranks * STRIDE, PROT_READ,
-                      MAP_PRIVATE | MAP_POPULATE, file, 0);
+  struct stat found;
+  if (fstat(file, &found) != 0) perror(path), exit(1);
+  stride = (long)found.st_size / (VERSIONS * ranks);
+  void *mapped = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
   if (mapped == MAP_FAILED) perror(path), exit(1);
   publications = mapped;
 }
@@ -226,11 +233,11 @@ int main(int argc, char **argv) {
   ranks = atol(argv[4]);
   double round_ns = atof(argv[5]) * 1e6, warm_ns = atof(argv[6]) * 1e6;
   for (int key = 0; key < KEY_COUNT; key++) key_lengths[key] = strlen(KEYS[key]);
-  seen = calloc((size_t)ranks, STRIDE);
-  values = calloc((size_t)ranks, sizeof *values);
-  if (seen == NULL || values == NULL) return 1;
   if (strcmp(argv[2], "-") != 0) map_slots(argv[2]);
   load_publications(argv[3]);
+  seen = calloc((size_t)ranks, (size_t)stride);
+  values = calloc((size_t)ranks, sizeof *values);
+  if (seen == NULL || values == NULL) return 1;
   clock_cost = clock_cost_now();
   for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
     if (strcmp(cases[n].name, argv[1]) != 0) continue;

@@ -6,11 +6,15 @@
  * missed is said and is no failure: a machine that is busy otherwise misses some.
  */
 
-import { parseArgs } from "node:util";
+import { join } from "node:path";
 import { ensurePeers, type ReadyPeers } from "../peers/setup.ts";
 import { balanceSuite } from "./balance_suite.ts";
 import { type BenchContext, PACES, type Suite } from "./bench_context.ts";
+import { compareRuns } from "./changes.ts";
+import { renderComparison } from "./changes_text.ts";
+import { chartsOf } from "./charts.ts";
 import { codecSuite } from "./codec_suite.ts";
+import { growthOf, renderGrowth } from "./growth.ts";
 import { httpSuite } from "./http_suite.ts";
 import { importSuite } from "./import_suite.ts";
 import { kvMetricsSuite } from "./kv_metrics_suite.ts";
@@ -19,9 +23,11 @@ import { leftAloneSuite } from "./left_alone_suite.ts";
 import { compileLimit } from "./limit.ts";
 import { lookAtMachine, type Machine } from "./machine.ts";
 import { Progress } from "./progress.ts";
-import { type Section, verdictsOf } from "./results.ts";
+import { type Options, readOptions, USAGE } from "./options.ts";
+import type { Section } from "./results.ts";
+import { runFromJson, runToJson, type SavedRun } from "./run_file.ts";
+import { sizeSuite } from "./size_suite.ts";
 import { slotFileSuite } from "./slot_file_suite.ts";
-import { spreadOf } from "./statistics.ts";
 import { renderSection, renderVerdicts } from "./table.ts";
 import { zmqSuite } from "./zmq_suite.ts";
 
@@ -29,6 +35,7 @@ import { zmqSuite } from "./zmq_suite.ts";
 const SUITES: readonly Suite[] = [
   codecSuite,
   slotFileSuite,
+  sizeSuite,
   leftAloneSuite,
   zmqSuite,
   kvMetricsSuite,
@@ -38,35 +45,7 @@ const SUITES: readonly Suite[] = [
   importSuite,
 ];
 
-const USAGE = `Usage: deno task bench [options]
-
-  --case TEXT   only the cases whose name holds TEXT; may be given several times
-  --json FILE   write all samples, and what the machine is, as JSON
-  --quick       few short rounds, for trying things out; the figures mean little
-  --help        this text`;
-
 const INTERRUPTED = 130;
-
-interface Options {
-  readonly cases: readonly string[];
-  readonly json: string | null;
-  readonly quick: boolean;
-}
-
-/** Reads the arguments; `null` if there is nothing to run. */
-function readOptions(args: readonly string[]): Options | null {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      case: { type: "string", multiple: true, default: [] },
-      json: { type: "string" },
-      quick: { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
-  if (values.help) return null;
-  return { cases: values.case, json: values.json ?? null, quick: values.quick };
-}
 
 /** Runs the suites, and leaves nothing behind. */
 async function measure(
@@ -102,34 +81,44 @@ async function measure(
   return { machine, sections };
 }
 
-/** All that was measured, with what it comes to. */
-function toJson(machine: Machine, sections: readonly Section[], quick: boolean): string {
-  const results = sections.flatMap(({ title, results }) =>
-    results.map((result) => ({
-      section: title,
-      ...result,
-      spreads: Object.fromEntries(
-        Object.entries({ ...result.series, ...result.ratios })
-          .map(([name, samples]) => [name, spreadOf(samples)]),
-      ),
-      verdicts: verdictsOf(result),
-    }))
-  );
-  return `${JSON.stringify({ machine, quick, results }, null, 2)}\n`;
+async function readRun(path: string): Promise<SavedRun> {
+  return runFromJson(await Deno.readTextFile(path), path);
+}
+
+/** Compares a run and draws it, as far as that is asked for. */
+async function conclude(
+  options: Options,
+  before: SavedRun | null,
+  run: SavedRun,
+): Promise<void> {
+  if (before !== null) console.log(`\n${renderComparison(compareRuns(before, run))}`);
+  if (options.charts === null) return;
+  await Deno.mkdir(options.charts, { recursive: true });
+  for (const [name, svg] of chartsOf(run)) {
+    await Deno.writeTextFile(join(options.charts, name), svg);
+    console.log(`Chart: ${join(options.charts, name)}`);
+  }
 }
 
 /** Runs the command; returns its exit code. */
 async function main(args: readonly string[]): Promise<number> {
   let options: Options | null;
+  let before: SavedRun | null;
   try {
     options = readOptions(args);
+    if (options === null) {
+      console.log(USAGE);
+      return 0;
+    }
+    // Read before anything is measured: a wrong path shall not cost the run.
+    before = options.compare === null ? null : await readRun(options.compare);
+    if (options.with !== null) {
+      await conclude(options, before, await readRun(options.with));
+      return 0;
+    }
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
     return 2;
-  }
-  if (options === null) {
-    console.log(USAGE);
-    return 0;
   }
   const peers = await ensurePeers();
   if (peers.state === "missing") {
@@ -162,10 +151,11 @@ async function main(args: readonly string[]): Promise<number> {
         }\n`,
     );
     for (const section of sections) console.log(renderSection(section));
+    console.log(renderGrowth(growthOf(sections.flatMap(({ results }) => results))));
     console.log(renderVerdicts(sections));
-    if (options.json !== null) {
-      await Deno.writeTextFile(options.json, toJson(machine, sections, options.quick));
-    }
+    const json = runToJson(machine, sections, options.quick);
+    if (options.json !== null) await Deno.writeTextFile(options.json, json);
+    await conclude(options, before, runFromJson(json, "this run"));
     return 0;
   } catch (error) {
     if (!abort.signal.aborted) throw error;

@@ -14,7 +14,7 @@ import { openFile } from "../../src/slotfile/open_file.ts";
 import { SnapshotDecoder } from "../../src/snapshot/decoder.ts";
 import { SnapshotEncoder } from "../../src/snapshot/encoder.ts";
 import { imageOf, PAYLOAD_AT } from "../../src/snapshot/image.ts";
-import { STRIDE, VERSIONS } from "./payloads.ts";
+import { strideOf, VERSIONS } from "./payloads.ts";
 import { backToBack, oneByOne, type TimedCalls } from "./timing.ts";
 
 /** What a case works on. */
@@ -113,24 +113,26 @@ function pokeOne(bed: Bed): (step: number) => void {
 
 /** The publications as they stand in slots, by version and rank. */
 function imagesOf({ publications, ranks }: Bed): Uint8Array[][] {
+  const stride = strideOf(publications, ranks);
   return Array.from(
     { length: VERSIONS },
     (_, version) =>
       Array.from({ length: ranks }, (_, dpRank) => {
-        const at = (version * ranks + dpRank) * STRIDE;
-        return publications.subarray(at, at + STRIDE);
+        const at = (version * ranks + dpRank) * stride;
+        return publications.subarray(at, at + stride);
       }),
   );
 }
 
-function mapSlots({ shm, ranks }: Bed): Uint8Array[] {
+function mapSlots({ shm, publications, ranks }: Bed): Uint8Array[] {
+  const stride = strideOf(publications, ranks);
   const { libc } = acquireLibc(shm);
   const file = openFile(libc, shm, O_RDWR, null);
   if (file === null) throw new Error(`Cannot poke ${shm}: nothing is there`);
   const mapping = new Mapping(libc, file.fd, slotOffset(ranks), "write", shm);
   return Array.from(
     { length: ranks },
-    (_, dpRank) => new Uint8Array(mapping.view(slotOffset(dpRank), STRIDE)),
+    (_, dpRank) => new Uint8Array(mapping.view(slotOffset(dpRank), stride)),
   );
 }
 
@@ -183,8 +185,9 @@ function inTurn(bed: Bed): Uint8Array<ArrayBuffer>[] {
 
 function payloadsOf({ publications, ranks }: Bed, dpRank: number): Uint8Array<ArrayBuffer>[] {
   const view = new DataView(publications.buffer);
+  const stride = strideOf(publications, ranks);
   return Array.from({ length: VERSIONS }, (_, version) => {
-    const at = (version * ranks + dpRank) * STRIDE;
+    const at = (version * ranks + dpRank) * stride;
     return publications.slice(at + 4, at + 4 + view.getUint32(at, true));
   });
 }

@@ -15,8 +15,13 @@ import {
 /** So many publications of each rank are prepared; they are used one after the other, in a circle. */
 export const VERSIONS = 16;
 
-/** Bytes from one prepared publication to the next: length, payload, zeros. */
-export const STRIDE = 640;
+/** The least from one prepared publication to the next: length, payload, zeros. */
+const LEAST_STRIDE = 640;
+
+/** The bytes from one prepared publication to the next. */
+export function strideOf(publications: Uint8Array, ranks: number): number {
+  return publications.length / (VERSIONS * ranks);
+}
 
 /**
  * How a rank's publications follow each other.
@@ -25,20 +30,27 @@ export const STRIDE = 640;
  *   a quarter of its publications have other keys, or integers of another width, than the one
  *   before; among 392 of the embedded engine in examples/ it was 29 %.
  * - `"steady"`: only values change, never a key or a width.
+ * - `"few-keys"`: as steady, and all but a few keys have their defaults and are not sent.
+ * - `"moments-N"`: as steady, with N numbers in `decode_moments`.
  */
-export type Course = "trace" | "steady";
+export type Course = "trace" | "steady" | "few-keys" | `moments-${number}`;
 
 /** Makes one rank's publications. Ranks walk the same way, each from another start. */
 export function loadsOf(dpRank: number, course: Course): LoadSnapshot[] {
   const steps = walk(course);
   const random = randomNumbers(dpRank + 1);
+  const momentCount = course.startsWith("moments-") ? Number(course.slice(8)) : 0;
   return Array.from({ length: VERSIONS }, (_, version) => {
     const { running, waiting } = steps[(version + dpRank * 5) % VERSIONS]!;
     const used = running * 1_900 + Math.round(random() * 900);
     const pending = waiting * (1_000 + Math.round(random() * 400));
     const usage = Math.round(used / 26.2144) / 1e4;
+    const timestamp = 1_764_535_000.123_456 + version * 0.014_937 + dpRank * 0.000_731;
+    if (course === "few-keys") {
+      return createLoadSnapshot({ timestamp, dpRank, numRunningReqs: running });
+    }
     return createLoadSnapshot({
-      timestamp: 1_764_535_000.123_456 + version * 0.014_937 + dpRank * 0.000_731,
+      timestamp,
       dpRank,
       numRunningReqs: running,
       numWaitingReqs: waiting,
@@ -55,6 +67,9 @@ export function loadsOf(dpRank: number, course: Course): LoadSnapshot[] {
       utilization: usage,
       totalPrefillUncachedTokens: 146_919_000 + version * 3_011,
       totalPrefillBusyUs: 5_224_793_000 + version * 14_211,
+      decodeMoments: momentCount === 0
+        ? null
+        : Array.from({ length: momentCount }, () => random() * 1e6),
       memory: { weightGb: 61.274, kvCacheGb: 18.421, graphGb: 2.406, tokenCapacity: 262_144 },
       speculative: { acceptLength: 2.4 + random() / 10, acceptRate: 0.47 + random() / 100 },
       lora: { slotsUsed: 7, slotsTotal: 8, utilization: 0.875 },
@@ -69,7 +84,7 @@ function walk(course: Course): { readonly running: number; readonly waiting: num
   const random = randomNumbers(3);
   const wander = (value: number, step: number, least: number, most: number) =>
     Math.min(most, Math.max(least, value + Math.round((random() - 0.5) * 2 * step)));
-  const isSteady = course === "steady";
+  const isSteady = course !== "trace";
   let running = isSteady ? 90 : 126;
   let waiting = 4;
   return Array.from({ length: VERSIONS }, () => {
@@ -88,19 +103,26 @@ export function otherLengthShare(loads: readonly LoadSnapshot[]): number {
 
 /**
  * Writes all publications of a group into a file that each side loads: of version v and rank r the
- * one at (v * ranks + r) * STRIDE, with its length in front, as it stands in a slot.
+ * one at (v * ranks + r) * stride, with its length in front, as it stands in a slot. The stride is
+ * what the file's size comes to.
  */
 export async function writePublications(
   path: string,
   ranks: number,
   course: Course,
 ): Promise<void> {
-  const bytes = new Uint8Array(VERSIONS * ranks * STRIDE);
-  for (let dpRank = 0; dpRank < ranks; dpRank++) {
-    loadsOf(dpRank, course).forEach((load, version) => {
-      putPayload(bytes, (version * ranks + dpRank) * STRIDE, encodeLoadSnapshot(load));
-    });
-  }
+  const payloads = Array.from(
+    { length: ranks },
+    (_, dpRank) => loadsOf(dpRank, course).map((load) => encodeLoadSnapshot(load)),
+  );
+  const longest = Math.max(...payloads.flat().map(({ length }) => length));
+  const stride = Math.max(LEAST_STRIDE, Math.ceil((4 + longest) / 64) * 64);
+  const bytes = new Uint8Array(VERSIONS * ranks * stride);
+  payloads.forEach((versions, dpRank) =>
+    versions.forEach((payload, version) =>
+      putPayload(bytes, (version * ranks + dpRank) * stride, payload)
+    )
+  );
   await Deno.writeFile(path, bytes);
 }
 
@@ -119,7 +141,7 @@ export async function writeSlotFile(path: string, ranks: number, course: Course)
 }
 
 function putPayload(target: Uint8Array, offset: number, payload: Uint8Array): void {
-  if (4 + payload.length > STRIDE) {
+  if (4 + payload.length > SLOT_SIZE) {
     throw new RangeError(`Cannot prepare ${payload.length} bytes: no room`);
   }
   new DataView(target.buffer).setUint32(offset, payload.length, true);

@@ -22,11 +22,11 @@ name, shm, publications_path = sys.argv[2:5]
 ranks, round_ms, warm_ms = map(int, sys.argv[5:8])
 
 VERSIONS = 16
-STRIDE = 640
 clock = time.perf_counter_ns
 
 with open(publications_path, "rb") as file:
     publications = file.read()
+STRIDE = len(publications) // (VERSIONS * ranks)
 
 
 def image(version, dp_rank):

@@ -10,6 +10,13 @@ export type Target =
   & { readonly of: string }
   & ({ readonly atLeast: number } | { readonly atMost: number });
 
+/** Where a case stands on a curve: the cases of one kind differ in this only. */
+export interface GrowthPoint {
+  readonly kind: string;
+  readonly axis: "ranks" | "bytes" | "readers";
+  readonly value: number;
+}
+
 /** One case. */
 export interface Result {
   readonly name: string;
@@ -19,6 +26,8 @@ export interface Result {
   /** Ratios by title, one for each round. */
   readonly ratios: Readonly<Record<string, readonly number[]>>;
   readonly targets: readonly Target[];
+  /** Left out of a case that is no point of a curve. */
+  readonly growth?: GrowthPoint;
 }
 
 /** Cases that share a table. */

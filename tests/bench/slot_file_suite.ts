@@ -5,7 +5,7 @@ import { COLUMNS, compare, type ComparedCase, OF_LIMIT, TIMES_AS_FAST } from "./
 import { loadsOf, otherLengthShare } from "./payloads.ts";
 import type { Result, Section, Target } from "./results.ts";
 
-const RANKS = [1, 8, 64, 512] as const;
+const RANKS = [1, 8, 64, 512, 1_024] as const;
 
 const FOUR_TIMES: Target = { of: TIMES_AS_FAST, atLeast: 4 };
 const TWELVE_TIMES: Target = { of: TIMES_AS_FAST, atLeast: 12 };
@@ -29,6 +29,7 @@ const CASES: readonly ComparedCase[] = [
       course: "trace",
       needsSlotFile: true,
       targets,
+      growth: { kind: name, axis: "ranks", value: ranks },
     }))
   ),
   // What it would be if no publication ever had other keys or widths than the one before.

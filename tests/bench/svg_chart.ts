@@ -41,7 +41,7 @@ const FONT = "12px system-ui, -apple-system, Segoe UI, sans-serif";
 const PANEL = { width: 560, height: 360, left: 62, right: 16, top: 76, bottom: 48 } as const;
 
 /** An axis: where a value stands, and the values that have a mark. */
-interface Axis {
+export interface Axis {
   readonly ticks: readonly number[];
   /** The place of a value, 0 at the bottom and 1 at the top. */
   place(value: number): number;
@@ -73,7 +73,8 @@ export function renderCharts(charts: readonly Chart[], columns = 2): string {
   ].join("\n");
 }
 
-function styles(): string {
+/** Rules for both colour schemes. */
+export function styles(): string {
   const rules = (dark: 0 | 1) =>
     COLOURS.map((pair, n) => `.f${n}{fill:${pair[dark]}} .l${n}{stroke:${pair[dark]}}`).join("\n");
   return [
@@ -177,7 +178,7 @@ function linearAxis(values: readonly number[]): Axis {
 }
 
 /** From a mark below the values to one above, at 1, 2 and 5 of each power of ten, or at 1 of many. */
-function logAxis(values: readonly number[]): Axis {
+export function logAxis(values: readonly number[]): Axis {
   const positive = values.filter((value) => value > 0);
   const least = positive.length > 0 ? Math.min(...positive) : 1;
   const most = positive.length > 0 ? Math.max(...positive) : 10;
@@ -192,20 +193,23 @@ function logAxis(values: readonly number[]): Axis {
   return { ticks: marks.filter((mark) => mark >= low && mark <= high), place };
 }
 
-function text(x: number, y: number, content: string, anchor: string, kind = ""): string {
+/** Text at a place. */
+export function text(x: number, y: number, content: string, anchor: string, kind = ""): string {
   const style = kind === "" ? "" : ` class="${kind}"`;
   return `<text${style} x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${
     escape(content)
   }</text>`;
 }
 
-function line(kind: string, x1: number, y1: number, x2: number, y2: number): string {
+/** A straight line. */
+export function line(kind: string, x1: number, y1: number, x2: number, y2: number): string {
   return `<line class="${kind}" x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${
     round(y2)
   }"/>`;
 }
 
-function round(value: number): number {
+/** Fine enough for a screen. */
+export function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
@@ -213,6 +217,7 @@ function short(value: number): string {
   return value >= 10_000 ? `${value / 1000}k` : String(Number(value.toPrecision(3)));
 }
 
-function escape(content: string): string {
+/** Text as it may stand in a document. */
+export function escape(content: string): string {
   return content.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

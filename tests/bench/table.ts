@@ -34,7 +34,8 @@ export function renderVerdicts(sections: readonly Section[]): string {
   ].join("\n");
 }
 
-function lines(rows: readonly (readonly string[])[]): string[] {
+/** Lays out rows, the first of which is the header: text to the left, figures to the right. */
+export function lines(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const render = (row: readonly string[]) =>
     row.map((cell, column) => {
@@ -76,7 +77,7 @@ export function amount(value: number, unit: Unit): string {
 }
 
 /** Three digits that matter. */
-function short(value: number): string {
+export function short(value: number): string {
   const size = Math.abs(value);
   return value.toFixed(size < 10 ? 2 : size < 100 ? 1 : 0);
 }

@@ -35,5 +35,6 @@ console.log("{}");
 for await (const line of lines) {
   const ages = observe(reader, Number(line));
   const at = (share: number) => ages[Math.floor(ages.length * share)] ?? 0;
-  console.log(JSON.stringify({ count: ages.length, p50: at(0.5), p99: at(0.99) }));
+  const quantiles = { p50: at(0.5), p99: at(0.99), p999: at(0.999) };
+  console.log(JSON.stringify({ count: ages.length, ...quantiles }));
 }

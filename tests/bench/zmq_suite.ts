@@ -44,9 +44,42 @@ const UPDATES: readonly UpdateCase[] = [
 const TURN = "ZeroMQ, drain, check and write an update, 8 ranks a turn";
 const TURNS = 2_000;
 const ARRIVAL_MS = 200;
-const FRESHNESS = "ZeroMQ, from write to readable elsewhere";
 const IDLE = "ZeroMQ, processor time of a second without messages";
-const RATE = 1_000;
+
+/** The quantiles of freshness, as zmq_observer.ts and as the table call them. */
+const AGES = [["p50", "p50"], ["p99", "p99"], ["p999", "p99.9"]] as const;
+type Age = typeof AGES[number][0];
+
+/** The ages of one quantile, one for each round. */
+interface FoundAges {
+  readonly quantile: Age;
+  readonly [OURS]: number[];
+  readonly [REFERENCE]: number[];
+}
+
+/** How often the ranks publish while the age of what is read is looked at. */
+interface FreshnessCase {
+  readonly name: string;
+  readonly rate: number;
+  /** The share of the rounds of a hot case. */
+  readonly rounds: number;
+  readonly targets: Readonly<Partial<Record<Age, readonly Target[]>>>;
+}
+
+const FRESHNESS: readonly FreshnessCase[] = [
+  {
+    name: "ZeroMQ, from write to readable elsewhere",
+    rate: 1_000,
+    rounds: 1,
+    targets: { p50: [{ of: OURS, atMost: 200_000 }], p99: [{ of: OURS, atMost: 2_000_000 }] },
+  },
+  {
+    name: "ZeroMQ, from write to readable elsewhere, 8,000 a second",
+    rate: 8_000,
+    rounds: 0.6,
+    targets: { p99: [{ of: OURS, atMost: 2_000_000 }] },
+  },
+];
 
 /** Runs the cases that were asked for. */
 export async function zmqSuite(context: BenchContext): Promise<Section | null> {
@@ -55,7 +88,9 @@ export async function zmqSuite(context: BenchContext): Promise<Section | null> {
     results.push(await compareUpdates(context, update));
   }
   if (context.wants(TURN)) results.push(await compareTurns(context));
-  if (context.wants(FRESHNESS)) results.push(...await compareFreshness(context));
+  for (const freshness of FRESHNESS.filter(({ name }) => context.wants(name))) {
+    results.push(...await compareFreshness(context, freshness));
+  }
   if (context.wants(IDLE)) results.push(await measureIdle(context));
   if (results.length === 0) return null;
   return {
@@ -65,7 +100,7 @@ export async function zmqSuite(context: BenchContext): Promise<Section | null> {
     results,
     notes: [
       "processor time: user and system time of the whole collecting process, libzmq's threads included;",
-      `freshness: SGLang's own writers of 8 ranks, ${RATE} messages a second, seen by a third process that`,
+      "freshness: SGLang's own writers of 8 ranks, 1,000 messages a second, seen by a third process that",
       "looks without pause; SGLang's collector is polled every 20 ms.",
     ],
   };
@@ -162,14 +197,17 @@ async function compareTurns(context: BenchContext): Promise<Result> {
   return resultOf(TURN, found, [{ of: TIMES_AS_FAST, atLeast: 5 }]);
 }
 
-async function compareFreshness(context: BenchContext): Promise<Result[]> {
+async function compareFreshness(
+  context: BenchContext,
+  { name, rate, rounds: share, targets }: FreshnessCase,
+): Promise<Result[]> {
   const { pace: { hotRounds, hotMs }, progress } = context;
-  progress.begin(FRESHNESS);
-  const p50: Record<string, number[]> = { [OURS]: [], [REFERENCE]: [] };
-  const p99: Record<string, number[]> = { [OURS]: [], [REFERENCE]: [] };
+  progress.begin(name);
+  const rounds = Math.ceil(hotRounds * share);
+  const found = AGES.map(([quantile]) => ({ quantile, [OURS]: [], [REFERENCE]: [] } as FoundAges));
   const seconds = hotMs / 1000;
-  for (let round = 0; round < hotRounds; round++) {
-    for (const side of [OURS, REFERENCE]) {
+  for (let round = 1; round <= rounds; round++) {
+    for (const side of [OURS, REFERENCE] as const) {
       await using collecting = await Collecting.start(context, side);
       await using observer = await SideProcess.startScript(
         "zmq_observer.ts",
@@ -177,22 +215,22 @@ async function compareFreshness(context: BenchContext): Promise<Result[]> {
         context.signal,
       );
       const [ages] = await Promise.all([
-        observer.ask<{ readonly count: number; readonly p50: number; readonly p99: number }>(
-          String(seconds + 0.5),
-        ),
+        observer.ask<Readonly<Record<Age | "count", number>>>(String(seconds + 0.5)),
         collecting.collector.ask(`serve ${seconds + 0.5}`),
-        collecting.sender.ask(`paced ${seconds} ${RATE}`),
+        collecting.sender.ask(`paced ${seconds} ${rate}`),
       ]);
       if (ages.count === 0) throw new Error(`${side}: nothing was seen`);
-      p50[side]!.push(ages.p50);
-      p99[side]!.push(ages.p99);
+      for (const one of found) one[side].push(ages[one.quantile]);
     }
-    progress.step(FRESHNESS, round, hotRounds);
+    progress.step(name, round, rounds);
   }
-  return [
-    resultOf(`${FRESHNESS}, p50`, p50, [{ of: OURS, atMost: 200_000 }]),
-    resultOf(`${FRESHNESS}, p99`, p99, [{ of: OURS, atMost: 2_000_000 }]),
-  ];
+  return found.map(({ quantile, [OURS]: ours, [REFERENCE]: reference }, n) =>
+    resultOf(
+      `${name}, ${AGES[n]![1]}`,
+      { [OURS]: ours, [REFERENCE]: reference },
+      targets[quantile] ?? [],
+    )
+  );
 }
 
 async function measureIdle(context: BenchContext): Promise<Result> {
