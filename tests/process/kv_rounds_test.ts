@@ -27,7 +27,9 @@ Deno.test("a receiver that is stopped under load, 100 times, ends at once and le
   const { code, signal, stderr } = await child.end();
   assert.deepEqual([code, signal, stderr], [0, null, ""]);
 
-  for (const { accepted, iterated } of rounds) assert(accepted >= 1000 && iterated > 0);
+  for (const { accepted, iterated } of rounds) {
+    assert(accepted >= 1000 && iterated > 0, `${accepted} accepted, ${iterated} iterated`);
+  }
   const stops = rounds.map(({ stopMs }) => stopMs).sort((a, b) => a - b);
   const early = rounds.slice(SETTLED, SETTLED * 2);
   const late = rounds.slice(-SETTLED);
