@@ -57,7 +57,6 @@ export class ControlBlock extends ControlWords {
   readonly #polls: Int32Array<SharedArrayBuffer>;
   readonly #counters: SharedCounters<Counter>;
   readonly #arrivedAtMs: Float64Array<SharedArrayBuffer>;
-  readonly #arrivals: Float64Array<SharedArrayBuffer>;
 
   /**
    * @param dpSize How many ranks the group has.
@@ -66,12 +65,10 @@ export class ControlBlock extends ControlWords {
   constructor(dpSize: number, buffer?: SharedArrayBuffer) {
     const counters = CONTROL_BYTES + POLL_WORDS * 4;
     const arrivedAt = counters + COUNTERS.length * 8;
-    const arrivals = arrivedAt + dpSize * 8;
-    super(buffer ?? new SharedArrayBuffer(arrivals + dpSize * 8));
+    super(buffer ?? new SharedArrayBuffer(arrivedAt + dpSize * 8));
     this.#polls = new Int32Array(this.buffer, CONTROL_BYTES, POLL_WORDS);
     this.#counters = new SharedCounters(COUNTERS, this.buffer, counters);
     this.#arrivedAtMs = new Float64Array(this.buffer, arrivedAt, dpSize);
-    this.#arrivals = new Float64Array(this.buffer, arrivals, dpSize);
   }
 
   /** Asks the worker to drain; returns the ticket. Pairs with {@linkcode pollAsked}. */
@@ -120,19 +117,16 @@ export class ControlBlock extends ControlWords {
     return this.#counters.all();
   }
 
-  /** Notes that a rank's snapshot arrived. Only in the worker; `ring` makes it visible. */
+  /**
+   * Notes when a rank's newest published snapshot arrived, in ms of CoarseClock. Only in the worker,
+   * and only when it is readable; `ring` makes it visible.
+   */
   arrive(dpRank: number, nowMs: number): void {
     this.#arrivedAtMs[dpRank] = nowMs;
-    this.#arrivals[dpRank]! += 1;
   }
 
-  /** When a rank's newest published snapshot arrived, in ms of CoarseClock; 0 before the first. */
-  arrivedAtMs(dpRank: number): number {
-    return this.#arrivedAtMs[dpRank] ?? 0;
-  }
-
-  /** How many of a rank's snapshots arrived. */
-  arrivals(dpRank: number): number {
-    return this.#arrivals[dpRank] ?? 0;
+  /** Gives when each rank's newest published snapshot arrived; 0 before the first. */
+  copyArrivals(target: Float64Array<ArrayBuffer>): void {
+    target.set(this.#arrivedAtMs);
   }
 }

@@ -167,11 +167,12 @@ export class DrainLoop {
       if (!(error instanceof SlotFileError || error instanceof LockTimeoutError)) throw error;
       return this.#control.count("fileFaults");
     }
+    // Before the arrivals: who knows of one has to know which file it stands in.
+    this.#control.set("restores", this.#writer.restores);
     for (const newest of this.#pending) {
       newest.isPending = false;
       this.#control.arrive(newest.dpRank, newest.arrivedAtMs);
     }
-    this.#control.set("restores", this.#writer.restores);
     this.#control.count("published", this.#pending.length);
     this.#control.count("batches");
     this.#pending.length = 0;

@@ -91,6 +91,8 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
   readonly #lease: LibcLease;
   readonly #clock: CoarseClock;
   readonly #staleAfterMs: number;
+  // What had arrived when the last look began that somebody wanted ages of; 0 for nothing yet.
+  readonly #arrivedAtMs: Float64Array<ArrayBuffer>;
   readonly #signal: AbortSignal | null;
   readonly #onAbort = (): void => void this.close();
   #hasFailed = false;
@@ -111,6 +113,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
     this.path = reader.path;
     this.dpSize = options.dpSize;
     this.#staleAfterMs = options.staleAfterMs ?? 10_000;
+    this.#arrivedAtMs = new Float64Array(options.dpSize);
     this.#lease = acquireLibc(this.path);
     this.#clock = new CoarseClock(this.#lease.libc);
     this.#signal = options.signal ?? null;
@@ -249,6 +252,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
    * @throws {TypeError} If the reader is closed.
    */
   health(): readonly RankHealth[] {
+    this.#control.copyArrivals(this.#arrivedAtMs);
     this.#followWorker();
     return this.#reader.health().map((health): RankHealth => {
       const { dpRank, state } = health;
@@ -338,6 +342,7 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
         if (batches === seen) return;
         // Before reading: what is published meanwhile rings again.
         seen = batches;
+        control.copyArrivals(this.#arrivedAtMs);
         for (let dpRank = 0; dpRank < this.dpSize; dpRank++) newest[dpRank] = this.read(dpRank);
       },
       ageMs: (dpRank) => this.#ageMs(dpRank) ?? this.#reader.health()[dpRank]?.ageMs ?? null,
@@ -346,11 +351,16 @@ export class ZmqShmLoadSnapshotReader implements LoadReader, AsyncDisposable {
     });
   }
 
-  /** How long ago a rank's newest snapshot arrived; `null` if none has. */
+  /**
+   * How long ago what a rank was found to say at the last look arrived; `null` if it was not heard.
+   *
+   * Arrivals are taken before a look, for the worker notes them after publishing: the look finds
+   * that message, or one that came later. So an age may be told a message too old, never too young.
+   */
   #ageMs(dpRank: number): number | null {
-    if (this.#control.arrivals(dpRank) === 0) return null;
+    const arrivedAtMs = this.#arrivedAtMs[dpRank]!;
+    if (arrivedAtMs === 0) return null;
     const { isCurrent, seenAtMs } = slotViewOf(this.#reader, dpRank);
-    const arrivedAtMs = this.#control.arrivedAtMs(dpRank);
     // What arrived last was missed here if it is being written over: this one came before it.
     const sinceMs = isCurrent ? arrivedAtMs : Math.min(arrivedAtMs, seenAtMs);
     return Math.max(0, this.#clock.nowMs() - sinceMs);

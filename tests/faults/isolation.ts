@@ -1,6 +1,7 @@
 /**
  * Namespaces for a run: its mounts and networks are its own, and whatever way it ends, nothing of it
- * is left running.
+ * is left running, and nothing of it stays in /dev/shm. What a library leaves there by process number
+ * (libfaketime does, when it is killed) cannot meet a process of a later run with the same number.
  */
 
 import { isRoot } from "../support/raw_libc.ts";
@@ -8,7 +9,12 @@ import { isRoot } from "../support/raw_libc.ts";
 /** The environment variable that tells a process inside where the small file system is, or why not. */
 export const INSIDE = "LOADSLOTS_SOAK_INSIDE";
 
-const MOUNT = 'mount -t tmpfs -o size=256k,mode=700 tmpfs "$0" && ip link set lo up && exec "$@"';
+const MOUNT = [
+  'mount -t tmpfs -o size=256k,mode=700 tmpfs "$0"',
+  "mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
+  "ip link set lo up",
+  'exec "$@"',
+].join(" && ");
 
 /** How a run is started in namespaces of its own. */
 export interface Isolation {

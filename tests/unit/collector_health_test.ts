@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { encodeLoadSnapshot } from "../../src/snapshot/codec.ts";
 import { createLoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
+import { ShmLoadSnapshotReader } from "../../src/slotfile/reader.ts";
 import { PushSocket } from "../../src/zmq/socket.ts";
 import { ZmqLoadSnapshotWriter } from "../../src/zmq/writer.ts";
 import { Collector, loadOf, payloadOf } from "../support/collector.ts";
@@ -154,4 +155,32 @@ Deno.test("a rank that sends the same bytes again is as fresh as the last of the
   await collector.counts("published", 2);
   const { ageMs } = reader.health()[0]!;
   assert(ageMs! < performance.now() - seenAtMs - 150, `${ageMs}`);
+});
+
+Deno.test("an age is not that of a message that arrives while it is being told", async () => {
+  await using collector = await Collector.open();
+  const { reader } = collector;
+  using push = new PushSocket(reader.endpoint);
+  push.send(payloadOf(0, 1));
+  await collector.shows(0, 1);
+  const seenAtMs = performance.now();
+  await sleep(100);
+  // The reader's isolate is held up between its look and its answer, until the worker has published.
+  const { health } = ShmLoadSnapshotReader.prototype;
+  ShmLoadSnapshotReader.prototype.health = function () {
+    const found = health.call(this);
+    push.send(payloadOf(0, 2));
+    while (reader.stats().batches < 2) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+    return found;
+  };
+  try {
+    const leastMs = performance.now() - seenAtMs - 10;
+    const [found] = reader.health();
+    assert(found!.ageMs! >= leastMs, `${found!.ageMs} ms, and seen ${leastMs} ms ago`);
+  } finally {
+    ShmLoadSnapshotReader.prototype.health = health;
+  }
+  assert.equal(collector.numberOf(0), 2);
 });

@@ -13,11 +13,6 @@ const AHEAD_MS = 1000;
  * cores that twenty processes wanted, ticks came up to 30 ms late.
  */
 const AGE_SLACK_MS = 60;
-/**
- * A collector tells since when a rank was heard last. That message may be one that no look has seen
- * yet, and where twenty processes share two cores, looks are hundreds of milliseconds apart.
- */
-const HEARD_SLACK_MS = 1000;
 /** A look that took longer says nothing about ages. */
 const LONG_LOOK_MS = 50;
 
@@ -138,7 +133,7 @@ export class SourceCheck {
     const sinceUnseenMs = performance.now() - (fresh?.unseenAtMs ?? 0);
     if (this.#order.endpoint !== undefined) {
       // By arrival, which was before it was seen.
-      return ageMs < sinceSeenMs - HEARD_SLACK_MS ? `seen for ${sinceSeenMs} ms` : null;
+      return ageMs < sinceSeenMs - AGE_SLACK_MS ? `seen for ${sinceSeenMs} ms` : null;
     }
     const saidAtMs = publicationOf(load).micros / 1000;
     if (saidAtMs > afterMs + AHEAD_MS + AGE_SLACK_MS) {
