@@ -41,7 +41,7 @@ const CASES: readonly ReceiveCase[] = [
   },
 ];
 
-const MESSAGES = 300_000;
+const MESSAGES = 160_000;
 const QUICK_MESSAGES = 60_000;
 
 /** What a side answers to a number of messages. */

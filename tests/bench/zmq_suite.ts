@@ -27,7 +27,7 @@ const UPDATES: readonly UpdateCase[] = [
   },
   {
     name: "ZeroMQ, processor time of an update, one by one",
-    count: 2_000,
+    count: 1_200,
     group: 1,
     pauseUs: 300,
     targets: [],
