@@ -37,6 +37,9 @@ const NOT_PASSED_ON = [
   "content-length",
 ];
 
+/** How the name of a header is spelt. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
 /**
  * A handler for `Deno.serve`.
  *
@@ -64,13 +67,13 @@ export function proxy(
     const ended = new AbortController();
     const leave = (): void => ended.abort();
     request.signal.addEventListener("abort", leave);
-    const passedOn = new Request(request.url, {
-      method: request.method,
-      headers: passable(request.headers),
-      body: peeked?.body ?? null,
-      signal: AbortSignal.any([signal, ended.signal]),
-    });
     try {
+      const passedOn = new Request(request.url, {
+        method: request.method,
+        headers: passable(request.headers),
+        body: peeked?.body ?? null,
+        signal: AbortSignal.any([signal, ended.signal]),
+      });
       const answer = await backend(routed.dpRank, passedOn);
       const headers = passable(answer.headers);
       headers.set("x-dp-rank", String(routed.dpRank));
@@ -131,7 +134,8 @@ function passable(headers: Headers): Headers {
   const passed = new Headers(headers);
   const named = headers.get("connection")?.split(",") ?? [];
   for (const name of [...NOT_PASSED_ON, ...named.map((it) => it.trim())]) {
-    if (name !== "") passed.delete(name);
+    // What is no name of a header names none.
+    if (TOKEN.test(name)) passed.delete(name);
   }
   return passed;
 }

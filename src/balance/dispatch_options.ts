@@ -79,7 +79,8 @@ export interface DpBudgetOptions {
   readonly choices?: number;
   /**
    * How much each rank is to get beside the others, above 0; one value for each rank. Their speed
-   * need not stand here: what is slower has longer waits.
+   * need not stand here: what is slower has longer waits. A router whose group changes its size
+   * keeps those of the ranks that it still has; further ranks get 1.
    *
    * @default {1 for each}
    */

@@ -181,7 +181,10 @@ export class DpBudget {
     const dpRank = method === "expected_wait"
       ? this.#leastWait(tokens, options)
       : this.#asSglang(method);
-    if (dpRank < 0) throw new NoRankAvailableError(this.#faults());
+    if (dpRank < 0) {
+      this.#explainer.keepNone();
+      throw new NoRankAvailableError(this.#faults());
+    }
     this.#explainer.keepChoice(method, dpRank, tokens, this.#moment);
     if (method !== "round_robin") this.#counts.add(dpRank, isKnown ? given : 0);
     this.#ledger.add(dpRank, tokens);
@@ -238,7 +241,10 @@ export class DpBudget {
     return this.#standings.drained[this.#checkRank(dpRank)] === 1;
   }
 
-  /** Tells for the last dispatch what each rank counted for; `null` before the first. */
+  /**
+   * Tells for the last dispatch what each rank counted for; `null` before the first, and after one
+   * that found no rank: its error tells why.
+   */
   explain(): DispatchExplanation | null {
     return this.#explainer.explain();
   }

@@ -101,8 +101,8 @@ export class DpRouter implements Disposable {
       throw new RangeError(`Cannot use refreshMs ${options.refreshMs}: below 0`);
     }
     // Options that cannot be are told now, not with the first request.
+    checkOptions(reader.dpSize ?? options.weights?.length ?? 1, options);
     if (reader.dpSize !== null) this.#budgetFor(reader.dpSize);
-    else checkOptions(options.weights?.length ?? 1, options);
     if (options.refresh === "watch") void this.#watch();
   }
 
@@ -146,7 +146,10 @@ export class DpRouter implements Disposable {
     if (this.#budget !== null && dpRank < this.#budget.dpSize) this.#budget.undrain(dpRank);
   }
 
-  /** Tells for the last dispatch what each rank counted for; `null` before the first. */
+  /**
+   * Tells for the last dispatch what each rank counted for; `null` before the first, and after one
+   * that found no rank: its error tells why.
+   */
   explain(): DispatchExplanation | null {
     return this.#budget?.explain() ?? null;
   }
@@ -182,7 +185,15 @@ export class DpRouter implements Disposable {
 
   #budgetFor(dpSize: number): DpBudget {
     if (this.#budget?.dpSize === dpSize) return this.#budget;
-    const budget = new DpBudget(dpSize, this.#options);
+    const { weights } = this.#options;
+    const budget = new DpBudget(
+      dpSize,
+      weights === undefined || weights.length === dpSize ? this.#options : {
+        ...this.#options,
+        // Of a group that has another size now: what was said of a rank still holds.
+        weights: Array.from({ length: dpSize }, (_, dpRank) => weights[dpRank] ?? 1),
+      },
+    );
     for (const dpRank of this.#drained) if (dpRank < dpSize) budget.drain(dpRank);
     this.#budget = budget;
     return budget;

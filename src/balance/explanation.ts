@@ -130,6 +130,11 @@ export class Explainer {
     this.#moment[UNSEEN_MS] = moment[UNSEEN_MS]!;
   }
 
+  /** Forgets the last choice: there was none this time. */
+  keepNone(): void {
+    this.#method = null;
+  }
+
   /** Says it in objects. */
   explain(): DispatchExplanation | null {
     const method = this.#method;

@@ -214,6 +214,10 @@ function deliveredOf(info: unknown): Promise<unknown> | null {
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
-  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  for (const [name, value] of Object.entries(headers)) {
+    // What an answer varies by already, it still does.
+    if (name === "vary") response.headers.append(name, value);
+    else response.headers.set(name, value);
+  }
   return response;
 }

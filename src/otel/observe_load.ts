@@ -1,5 +1,6 @@
 /** Loads and their health as observable gauges of OpenTelemetry. */
 
+import { getLogger } from "npm:@logtape/logtape@2.4.2";
 import {
   type Attributes,
   type BatchObservableResult,
@@ -112,13 +113,13 @@ export function observeLoad(reader: LoadReader, options: ObserveLoadOptions = {}
   return { stop, [Symbol.dispose]: stop };
 }
 
-/** A closed reader has nothing to tell, and an exporter nobody to throw at. */
+/** A reader that is closed, or fails, has nothing to tell, and an exporter nobody to throw at. */
 function lookAt(reader: LoadReader): LoadView {
   try {
     return { health: reader.health(), loads: reader.readAll() };
   } catch (error) {
-    if (error instanceof TypeError) return { health: [], loads: [] };
-    throw error;
+    getLogger(["loadslots", "otel"]).debug("Cannot observe load: {error}", { error });
+    return { health: [], loads: [] };
   }
 }
 

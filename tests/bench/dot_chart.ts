@@ -23,21 +23,21 @@ export interface DotChart {
 }
 
 /** Sizes in SVG units. */
-const SIZE = { width: 820, names: 400, right: 64, top: 36, bottom: 44, row: 17 } as const;
+const SIZE = { width: 860, names: 470, right: 64, top: 36, bottom: 44, row: 17, gap: 10 } as const;
 
 /** Draws a chart; a vertical line marks 1. */
 export function renderDots({ title, xLabel, groups }: DotChart): string {
   const spreads = groups.flatMap(({ rows }) => rows.map(({ spread }) => spread));
   const axis = logAxis([1, ...spreads.flatMap(({ low, high }) => [low, high])]);
   const rowCount = groups.reduce((sum, { rows }) => sum + rows.length + 1, 0);
-  const height = SIZE.top + rowCount * SIZE.row + SIZE.bottom;
+  const height = SIZE.top + rowCount * SIZE.row + groups.length * SIZE.gap + SIZE.bottom;
   const end = height - SIZE.bottom;
   const x = (value: number) =>
     SIZE.names + (SIZE.width - SIZE.names - SIZE.right) * axis.place(value);
-  let row = 0;
-  const next = () => SIZE.top + SIZE.row * (row++ + 0.5);
+  let bottom = SIZE.top;
+  const next = (gap = 0) => (bottom += SIZE.row + gap) - SIZE.row / 2;
   const marks = groups.flatMap(({ title, rows }) => [
-    text(12, next() + 4, title, "start", "title"),
+    text(12, next(SIZE.gap) + 4, title, "start", "title"),
     ...rows.flatMap(({ name, spread }) => {
       const y = next();
       return [

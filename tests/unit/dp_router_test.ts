@@ -222,3 +222,28 @@ Deno.test("over a slot file: the least loaded live rank, by reading and by watch
     }
   }
 });
+
+Deno.test("weights outlive a group that starts anew with more or fewer ranks", () => {
+  const reader = new ScriptedReader();
+  reader.report(0, 0);
+  using router = new DpRouter(reader, { refreshMs: 0, weights: [1, 2] });
+  router.dispatch();
+  for (const running of [[0, 0, 0], [0], [0, 0]]) {
+    reader.report(...running);
+    const { dpRank } = router.dispatch();
+    assert(dpRank < running.length, `${dpRank}`);
+  }
+  assert.throws(() => new DpRouter(reader, { weights: [1] }), RangeError);
+});
+
+Deno.test("after a dispatch that found no rank there is nothing to explain", () => {
+  const reader = new ScriptedReader();
+  reader.report(0, 0);
+  using router = new DpRouter(reader, { refreshMs: 0 });
+  const { dpRank } = router.dispatch();
+  assert.equal(router.explain()?.dpRank, dpRank);
+  reader.loads = [null, null];
+  for (const rank of [0, 1]) router.drain(rank);
+  assert.throws(() => router.dispatch(), NoRankAvailableError);
+  assert.equal(router.explain(), null);
+});

@@ -181,3 +181,14 @@ Deno.test("an address beyond loopback is refused without a token, before anythin
   }
   assert.throws(() => serveLoad(MemoryReader.live(1)), Deno.errors.NotCapable);
 });
+
+Deno.test("an answer that varies by its coding varies by its origin too", async () => {
+  const headers = { "accept-encoding": "gzip", origin: "https://a.example" };
+  const { headers: got } = await ask("/", { headers }, {
+    cors: { origins: ["https://a.example"] },
+  });
+  assert.deepEqual([got.get("content-encoding"), got.get("vary")], [
+    "gzip",
+    "accept-encoding, Origin",
+  ]);
+});

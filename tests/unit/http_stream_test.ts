@@ -273,3 +273,14 @@ for (const kind of ["closed", "failed"] as const) {
     assert.equal(await stream.next(), null);
   });
 }
+
+Deno.test("a reader that cannot be watched at all ends the stream with a word", async () => {
+  const reader = MemoryReader.live(1);
+  reader.watch = () => {
+    throw new RangeError("not now");
+  };
+  await using handler = createLoadHandler(reader);
+  await using stream = await open(handler);
+  assert.equal((await stream.nextOf("bye")).data.code, "failed");
+  assert.equal(handler.stats().streams.clients, 0);
+});

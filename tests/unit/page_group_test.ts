@@ -115,6 +115,7 @@ Deno.test("whatever JSON a server sends, the group stays one", () => {
     group.totals();
   }));
   const group = new Group();
+  for (let n = 0; n < 2; n++) group.applyHealth({ dp_size: 2.5, ranks: [] }, 0);
   group.applyHealth({ dp_size: 1e9, ranks: [{ dp_rank: 1e9, state: "live" }] }, 0);
   assert.equal(group.ranks.length, 0);
 });

@@ -178,3 +178,24 @@ Deno.test("headers of the connection stay there, the others are passed on", asyn
   assert.equal(answer.headers.get("keep-alive"), null);
   await answer.body?.cancel();
 });
+
+Deno.test("a Connection header that names no header is passed over, in requests and answers", async () => {
+  const chooser = new Chooser();
+  const passed: Request[] = [];
+  const backend: Backend = (_, request) => {
+    passed.push(request);
+    return Promise.resolve(
+      new Response("hi", { headers: { connection: "a b, x-hop", "x-hop": "1" } }),
+    );
+  };
+  const headers = { connection: "foo bar, \u00ff, x-mine", "x-mine": "1", "x-other": "2" };
+  const request = new Request(ADDRESS, { method: "POST", body: "{}", headers });
+  const answer = await proxy(chooser, backend, NEVER)(request);
+  assert.deepEqual([answer.status, await answer.text()], [200, "hi"]);
+  assert.equal(answer.headers.get("x-hop"), null);
+  assert.deepEqual(
+    ["x-mine", "x-other"].map((name) => passed[0]!.headers.get(name)),
+    [null, "2"],
+  );
+  assert.equal(chooser.completed, 1);
+});

@@ -189,6 +189,8 @@ export class LoadFeed implements NewsSource {
 
   async #watch(signal: AbortSignal): Promise<void> {
     let reason: keyof typeof REASONS = "closed";
+    // The client that this is started for is entered first, and is told when it fails at once.
+    await null;
     try {
       for await (const { dpRank, snapshot } of this.#reader.watch({ signal })) {
         if (this.#changes.put(snapshot, dpRank)) this.#tellSoon();

@@ -62,7 +62,7 @@ export class Group {
    */
   applyHealth(data, now) {
     const size = numberIn(data, "dp_size");
-    if (size !== null && size >= 0 && size <= MOST_RANKS) {
+    if (size !== null && Number.isInteger(size) && size >= 0 && size <= MOST_RANKS) {
       // A new engine may be smaller; what the old one's ranks told is not its load.
       this.#ranks.length = Math.min(this.#ranks.length, size);
       this.#growTo(size, now);
