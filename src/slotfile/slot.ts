@@ -6,6 +6,7 @@ import { decodeFixedLayout, FIXED_PAYLOAD_SIZE } from "../snapshot/fixed_layout.
 import { createImage, type Image } from "../snapshot/image.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import type { ShapeCache } from "../snapshot/shape_cache.ts";
+import { addressOf } from "./address.ts";
 import { FIXED_VERSION, type Header, HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
 
@@ -183,11 +184,6 @@ export class Scratch {
     this.image = larger;
     this.at = addressOf(larger.bytes);
   }
-}
-
-/** The address of bytes. It stays the same as long as they are referenced. */
-export function addressOf(bytes: Uint8Array<ArrayBuffer>): bigint {
-  return Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
 }
 
 // What every slot is made with; shared, and never written to.

@@ -6,6 +6,7 @@ import { SnapshotEncoder } from "../snapshot/encoder.ts";
 import { PAYLOAD_AT } from "../snapshot/image.ts";
 import { createLoadSnapshot, type LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import { PublishCounter } from "../snapshot/publish_counter.ts";
+import { payloadAddressOf } from "./address.ts";
 import { CoarseClock } from "./coarse_clock.ts";
 import { CreatedFile } from "./created_file.ts";
 import {
@@ -18,7 +19,6 @@ import {
   VERSION,
 } from "./layout.ts";
 import { acquireLibc, cString, type LibcLease } from "./libc.ts";
-import { addressOf } from "./slot.ts";
 import { SlotStore } from "./slot_store.ts";
 
 /** Options of {@linkcode ShmLoadSnapshotWriter}. */
@@ -96,9 +96,6 @@ export class ShmLoadSnapshotWriter implements Disposable {
   readonly #counter: PublishCounter;
   #file: CreatedFile;
   #slot: SlotStore;
-  // The encoder's image, as memcpy takes it.
-  #image: Uint8Array | null = null;
-  #payloadAt = 0n;
   #checkedAtMs = 0;
   #closed = false;
   #writes = 0;
@@ -229,11 +226,6 @@ export class ShmLoadSnapshotWriter implements Disposable {
         }`,
       );
     }
-    const { bytes } = this.#encoder.image;
-    if (this.#image !== bytes) {
-      this.#image = bytes;
-      this.#payloadAt = addressOf(bytes) + BigInt(PAYLOAD_AT);
-    }
     return end;
   }
 
@@ -263,7 +255,7 @@ export class ShmLoadSnapshotWriter implements Disposable {
       throw new LockTimeoutError(this.path, this.#lockTimeoutMs);
     }
     try {
-      this.#slot.store(this.#payloadAt, end - PAYLOAD_AT);
+      this.#slot.store(payloadAddressOf(this.#encoder.image), end - PAYLOAD_AT);
     } finally {
       lock.release();
     }

@@ -11,6 +11,8 @@ export interface Image {
   /** The bytes and the values of the payload alone: places in it count from its start. */
   readonly payload: Uint8Array<ArrayBuffer>;
   readonly payloadView: DataView<ArrayBuffer>;
+  /** Where the payload lies for C, once somebody asked; it never moves. */
+  payloadAddress: bigint | null;
 }
 
 /**
@@ -26,6 +28,7 @@ export function createImage(byteLength: number): Image {
     view: new DataView(buffer),
     payload: new Uint8Array(buffer, PAYLOAD_AT),
     payloadView: new DataView(buffer, PAYLOAD_AT),
+    payloadAddress: null,
   };
 }
 

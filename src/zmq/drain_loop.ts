@@ -7,7 +7,7 @@ import { LockTimeoutError, SlotFileError, SnapshotDecodeError } from "../errors.
 import { CoarseClock } from "../slotfile/coarse_clock.ts";
 import type { GroupWriter, PendingPayload } from "../slotfile/group_writer.ts";
 import type { Libc } from "../slotfile/libc.ts";
-import { addressOf } from "../slotfile/slot.ts";
+import { addressOf, payloadAddressOf } from "../slotfile/address.ts";
 import { SnapshotDecoder } from "../snapshot/decoder.ts";
 import { createImage, type Image, PAYLOAD_AT } from "../snapshot/image.ts";
 import type { ControlBlock } from "./control_block.ts";
@@ -92,7 +92,7 @@ export class DrainLoop {
     this.#clock = new CoarseClock(libc);
     this.#newest = Array.from({ length: dpSize }, (_, dpRank) => new Newest(dpRank));
     this.#incoming = createImage(PAYLOAD_AT + writer.capacity);
-    this.#incomingAt = addressOf(this.#incoming.bytes) + BigInt(PAYLOAD_AT);
+    this.#incomingAt = payloadAddressOf(this.#incoming);
     this.#buffer = this.#incoming.bytes.subarray(PAYLOAD_AT, PAYLOAD_AT + writer.capacity);
   }
 

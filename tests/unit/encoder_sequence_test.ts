@@ -95,6 +95,35 @@ Deno.test("any sequence of snapshots is encoded like each one alone", () => {
   );
 });
 
+Deno.test("a few snapshots in any order are encoded like each one alone", () => {
+  // More kinds than an encoder keeps: some come back to a draft, some to none.
+  const aPool = fc.array(fc.oneof(aPlainSnapshot, aSnapshot), { minLength: 2, maxLength: 12 });
+  const anOrder = fc.array(fc.nat(), { maxLength: 40, size: "max" });
+  fc.assert(
+    fc.property(aPool, anOrder, aFloat, (pool, order, step) => {
+      const encoder = new SnapshotEncoder();
+      order.forEach((at, n) => {
+        const snapshot = { ...pool[at % pool.length]!, timestamp: n * step };
+        assert.deepEqual(encodeWith(encoder, snapshot), encodeLoadSnapshot(snapshot));
+      });
+    }),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("what it had before, an encoder writes over", () => {
+  const encoder = new SnapshotEncoder();
+  const images = new Set<unknown>();
+  for (let round = 1; round <= 3; round++) {
+    for (const numRunningReqs of [0, 5, 500, 70_000]) {
+      const load = createLoadSnapshot({ timestamp: round, numRunningReqs, queues: {} });
+      assert.deepEqual(encodeWith(encoder, load), encodeLoadSnapshot(load));
+      images.add(encoder.image);
+    }
+  }
+  assert.equal(images.size, 4);
+});
+
 Deno.test("after a snapshot that it refused, an encoder goes on as if nothing had been", () => {
   fc.assert(
     fc.property(aPlainSnapshot, aSectionChange, aCoreChange, (first, one, other) => {

@@ -4,7 +4,7 @@ import { LockTimeoutError } from "../../errors.ts";
 import { GroupWriter } from "../../slotfile/group_writer.ts";
 import { checkDpRank, checkDpSize, SLOT_SIZE, VERSION } from "../../slotfile/layout.ts";
 import { cString } from "../../slotfile/libc.ts";
-import { addressOf } from "../../slotfile/slot.ts";
+import { payloadAddressOf } from "../../slotfile/address.ts";
 import { SnapshotEncoder } from "../../snapshot/encoder.ts";
 import { PAYLOAD_AT } from "../../snapshot/image.ts";
 import { createLoadSnapshot, type LoadSnapshot } from "../../snapshot/load_snapshot.ts";
@@ -131,7 +131,7 @@ export class SlotFilePublisher implements KvMetricsPublisher, Disposable {
     const dpRank = metrics.dataParallelRank;
     checkDpRank(dpRank, this.dpSize);
     const end = this.#encoder.encode(loadSnapshotFrom(metrics, arrivedAtMs));
-    const at = addressOf(this.#encoder.image.bytes) + BigInt(PAYLOAD_AT);
+    const at = payloadAddressOf(this.#encoder.image);
     if (this.#writer.publish([{ dpRank, at, byteLength: end - PAYLOAD_AT }])) return;
     throw new LockTimeoutError(this.path, this.#lockTimeoutMs);
   }
