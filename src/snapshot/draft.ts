@@ -7,7 +7,6 @@ import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
 import { formOf } from "./number_forms.ts";
 import { FORM_WORDS, type Outline } from "./outline.ts";
 import { PayloadWriter, storeNumber } from "./payload_writer.ts";
-import { placeOf } from "./shape.ts";
 import { ABSENT } from "./wire.ts";
 
 const CORE_COUNT = CORE_FIELDS.length;
@@ -21,7 +20,8 @@ const UTF8 = new TextEncoder();
  */
 export class Draft {
   readonly #writer: PayloadWriter = new PayloadWriter();
-  // The numbers that the image holds, and where; a place as in shape.ts.
+  // The numbers that the image holds, and where: the form in the lowest four bits, above it where
+  // the number stands behind its tag.
   readonly #values: Float64Array = new Float64Array(VALUES.length);
   readonly #words: Int32Array = new Int32Array(this.#values.buffer);
   readonly #places: Int32Array = new Int32Array(VALUES.length);
@@ -147,7 +147,7 @@ export class Draft {
 
   #number(outline: Outline, v: number): void {
     const form = outline.formAt(v);
-    this.#places[v] = placeOf(this.#writer.number(outline.values[v]!, form), form);
+    this.#places[v] = this.#writer.number(outline.values[v]!, form) << 4 | form;
   }
 
   #section(outline: Outline, section: number, { extra }: SectionTail): void {

@@ -17,6 +17,7 @@ import {
   FORM_OF_TAG,
   INT64,
   INT64_AS_FLOAT,
+  NEGATIVE_FIXINT,
   typeNameOf,
   UINT64,
   UINT64_AS_FLOAT,
@@ -96,9 +97,8 @@ export class Scanner {
   #numberPlace(isInt: boolean, name: string): number {
     if (this.#cursor >= this.#end) this.#fail("the end of the payload");
     const tag = this.#bytes[this.#cursor]!;
-    if (tag <= 0x7f || tag >= 0xe0) {
-      return placeOf(this.#cursor++, FIXINT);
-    }
+    if (tag <= 0x7f) return placeOf(this.#cursor++, FIXINT);
+    if (tag >= 0xe0) return placeOf(this.#cursor++, NEGATIVE_FIXINT);
     const form = tag >= 0xca && tag <= 0xd3 ? FORM_OF_TAG[tag - 0xca]! : ABSENT;
     if (form === ABSENT || (isInt && (form === FLOAT64 || form === FLOAT32))) {
       this.#fail(`expected ${isInt ? "int" : "float"} in ${name}, found ${typeNameOf(tag)}`);

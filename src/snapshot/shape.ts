@@ -10,7 +10,7 @@
 import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { type Image, PAYLOAD_AT } from "./image.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
-import { ABSENT, FIXINT, WIDTH } from "./wire.ts";
+import { ABSENT, FIXINT, LEAD, NEGATIVE_FIXINT, WIDTH } from "./wire.ts";
 
 /** What a scan finds. A decoder has one that it scans into; those that a cache keeps never change. */
 export class Shape {
@@ -75,9 +75,16 @@ const OWNER = Uint8Array.from(
   (_, v) => v < CORE_FIELDS.length ? CORE : 2 << SECTION_START.findLastIndex((start) => v >= start),
 );
 
-/** A place: where a value stands, and in the lowest four bits its form. An absent value's is 0. */
+/**
+ * A place: in the lowest four bits a value's form, above them where to load it. A value of one or
+ * two bytes is loaded as the end of a word of four, so that all short integers are one load and one
+ * mask. An absent value's place is 0.
+ *
+ * @param at Where the value stands, behind its tag.
+ * @param form Its form.
+ */
 export function placeOf(at: number, form: number): number {
-  return at << 4 | form;
+  return (at - LEAD[form]!) << 4 | form;
 }
 
 /**
@@ -93,8 +100,8 @@ export function maskOf(shape: Shape, image: Image, end: number): Mask {
   const owners = new Uint8Array(wordCount);
   const bytes = new Uint8Array(bits.buffer);
   bytes.fill(0xff, PAYLOAD_AT, end);
-  for (let v = 0; v < VALUES.length; v++) unmask(shape.places[v]!, OWNER[v]!, image, bytes, owners);
-  for (const place of shape.momentPlaces ?? []) unmask(place, CORE, image, bytes, owners);
+  for (let v = 0; v < VALUES.length; v++) unmask(shape.places[v]!, OWNER[v]!, bytes, owners);
+  for (const place of shape.momentPlaces ?? []) unmask(place, CORE, bytes, owners);
   return shape.mask = { template: image.words.slice(0, wordCount), bits, owners };
 }
 
@@ -102,17 +109,17 @@ export function maskOf(shape: Shape, image: Image, end: number): Mask {
 function unmask(
   place: number,
   owner: number,
-  image: Image,
   mask: Uint8Array,
   owners: Uint8Array,
 ): void {
   const form = place & 15;
   if (form === ABSENT) return;
-  const at = PAYLOAD_AT + (place >> 4);
+  const at = PAYLOAD_AT + (place >> 4) + LEAD[form]!;
   const next = at + WIDTH[form]!;
   for (let byte = at; byte < next; byte++) mask[byte] = 0;
   // A fixint is its own tag: its highest bits must stay, three of them if it is negative.
-  if (form === FIXINT) mask[at] = image.bytes[at]! < 0x80 ? 0x80 : 0xe0;
+  if (form === FIXINT) mask[at] = 0x80;
+  if (form === NEGATIVE_FIXINT) mask[at] = 0xe0;
   for (let w = at >> 2; w <= (next - 1) >> 2; w++) owners[w] = owners[w]! | owner;
 }
 

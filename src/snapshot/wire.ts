@@ -17,9 +17,14 @@ export const FLOAT64 = 11;
 /** A 64-bit integer in a float field: rounded like Python's `float()`, so never out of range. */
 export const UINT64_AS_FLOAT = 12;
 export const INT64_AS_FLOAT = 13;
+/** A fixint below 0, where that makes a difference. */
+export const NEGATIVE_FIXINT = 14;
 
 /** Bytes of the value, without its tag, by form. */
-export const WIDTH: Uint8Array = Uint8Array.of(0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 8);
+export const WIDTH: Uint8Array = Uint8Array.of(0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 8, 1);
+
+/** Bytes before a value in the word of four that ends with it, by form; wider ones start their own. */
+export const LEAD: Uint8Array = WIDTH.map((width) => width === 0 ? 0 : Math.max(0, 4 - width));
 
 /** The tag byte that stands before the value, by form; 0 where there is none. */
 export const TAG: Uint8Array = Uint8Array.of(
@@ -37,6 +42,7 @@ export const TAG: Uint8Array = Uint8Array.of(
   0xcb,
   0xcf,
   0xd3,
+  0,
 );
 
 /** The form of a tag byte 0xca..0xd3 in an int field; floats included, for the caller to refuse. */
