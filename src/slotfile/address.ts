@@ -2,12 +2,12 @@
 
 import { type Image, PAYLOAD_AT } from "../snapshot/image.ts";
 
-/** The address of bytes. It stays the same as long as they are referenced. */
-export function addressOf(bytes: Uint8Array<ArrayBuffer>): bigint {
-  return Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes));
+/** The address of an image's first byte. It is found once, for that is slow. */
+export function addressOf(image: Image): bigint {
+  return image.address ??= Deno.UnsafePointer.value(Deno.UnsafePointer.of(image.bytes));
 }
 
-/** The address of an image's payload. Asking twice costs nothing. */
+/** The address of an image's payload. */
 export function payloadAddressOf(image: Image): bigint {
-  return image.payloadAddress ??= addressOf(image.bytes) + BigInt(PAYLOAD_AT);
+  return image.payloadAddress ??= addressOf(image) + BigInt(PAYLOAD_AT);
 }

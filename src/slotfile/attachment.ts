@@ -1,6 +1,7 @@
 /** A reader's hold on one slot file: descriptor, mapping, lock, and a slot for each rank. */
 
 import { ShapeCache } from "../snapshot/shape_cache.ts";
+import { Workspace } from "../snapshot/workspace.ts";
 import { FileLock } from "./lock.ts";
 import { type Header, HEADER_SIZE, headerWords, VERSION } from "./layout.ts";
 import { type Libc, O_RDONLY, SEEK_END } from "./libc.ts";
@@ -49,6 +50,8 @@ export class Attachment {
   readonly #mapping: Mapping;
   readonly #byteLength: bigint;
   readonly #lock: FileLock;
+  // Images wander from the copies to the decoders and back, so all are of the same one.
+  readonly #workspace: Workspace;
   readonly #headerWords: Int32Array;
   readonly #expectedWords: Int32Array;
   // Arrays of a batch, used again for each: emptying one would have it allocated anew.
@@ -78,7 +81,8 @@ export class Attachment {
     this.#readsUnlocked = STORES_ARE_ORDERED && this.#mapping.guarded && header.version === VERSION;
     this.#headerWords = new Int32Array(this.#mapping.view(0, HEADER_SIZE));
     this.#expectedWords = headerWords(header);
-    const shapes = new ShapeCache();
+    this.#workspace = new Workspace(header.dpSize + BATCH);
+    const shapes = new ShapeCache(this.#workspace);
     this.slots = Array.from(
       { length: header.dpSize },
       (_, dpRank) => new Slot(this.#mapping.base, dpRank, header, shapes),
@@ -152,7 +156,7 @@ export class Attachment {
   #readChanged(count: number, nowMs: number): Refresh {
     let restless = 0;
     for (let n = 0; n < count; n++) {
-      const copy = this.#copies[n] ??= new Scratch();
+      const copy = this.#copies[n] ??= new Scratch(this.#workspace);
       const isStill = this.#readsUnlocked && this.#copyUnlocked(this.#changed[n]!, copy);
       this.#marks[n] = isStill ? STILL : RESTLESS;
       if (!isStill) restless++;
@@ -180,14 +184,14 @@ export class Attachment {
     let corrupt = 0;
     for (let n = 0; n < count; n++) {
       const slot = this.#changed[n]!;
-      const { image, at } = this.#copies[n]!;
+      const copy = this.#copies[n]!;
       if (this.#marks[n] === except) {
         slot.isCurrent = false;
         continue;
       }
       // Without a guard every slot is copied, changed or not.
-      if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, at)) continue;
-      if (slot.accept(image, nowMs)) this.publications++;
+      if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, copy.at)) continue;
+      if (slot.accept(copy, nowMs)) this.publications++;
       else if (slot.fault !== null && this.#marks[n] === STILL) {
         slot.forget();
         this.#marks[n] = CORRUPT;
@@ -207,7 +211,7 @@ export class Attachment {
     if (this.#mapping.torn || !this.isWhole()) return "gone";
     for (let n = 0; n < count; n++) {
       if (this.#marks[n] !== CORRUPT) continue;
-      if (this.#changed[n]!.accept(this.#copies[n]!.image, nowMs)) this.publications++;
+      if (this.#changed[n]!.accept(this.#copies[n]!, nowMs)) this.publications++;
     }
     return "read";
   }

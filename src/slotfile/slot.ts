@@ -3,9 +3,10 @@
 import { SnapshotDecodeError } from "../errors.ts";
 import { SnapshotDecoder } from "../snapshot/decoder.ts";
 import { decodeFixedLayout, FIXED_PAYLOAD_SIZE } from "../snapshot/fixed_layout.ts";
-import { createImage, type Image } from "../snapshot/image.ts";
+import { createImage, type Image, type ImageHolder } from "../snapshot/image.ts";
 import type { LoadSnapshot } from "../snapshot/load_snapshot.ts";
 import type { ShapeCache } from "../snapshot/shape_cache.ts";
+import type { Workspace } from "../snapshot/workspace.ts";
 import { addressOf } from "./address.ts";
 import { FIXED_VERSION, type Header, HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
@@ -20,8 +21,11 @@ interface SlotCodec {
   /** The bytes that were decoded last, and how many of them count. */
   readonly image: Image;
   readonly end: number;
-  /** Decodes; `null` when nothing was published. Throws SnapshotDecodeError. */
-  decode(incoming: Image, end: number): LoadSnapshot | null;
+  /**
+   * Decodes; `null` when nothing was published. Throws SnapshotDecodeError. The image may be kept:
+   * then another one takes its place.
+   */
+  decode(incoming: ImageHolder, end: number): LoadSnapshot | null;
 }
 
 /** What is known of one rank. */
@@ -40,7 +44,7 @@ export class Slot {
   readonly #isFixed: boolean;
   readonly #codec: SlotCodec;
   // The bytes seen last, kept as memcmp takes them: an address and a length.
-  #bytes: Uint8Array | null = null;
+  #seen: Image | null = null;
   #seenAt = 0n;
   #seenEnd = 0;
   #seenLength = 0n;
@@ -61,7 +65,7 @@ export class Slot {
    * @param at Where to look: the slot itself, or a copy of it.
    */
   hasChanged(libc: Libc, at: bigint = this.#start): boolean {
-    return this.#bytes === null || libc.memcmp(at, this.#seenAt, this.#seenLength) !== 0;
+    return this.#seen === null || libc.memcmp(at, this.#seenAt, this.#seenLength) !== 0;
   }
 
   /**
@@ -111,16 +115,16 @@ export class Slot {
   }
 
   /**
-   * Takes over what was copied out, outside the lock.
+   * Takes over what was copied out, outside the lock; afterwards the copy is to be made anew.
    *
    * @returns Whether there is a new snapshot.
    */
-  accept(incoming: Image, nowMs: number): boolean {
+  accept(incoming: ImageHolder, nowMs: number): boolean {
     const before = this.snapshot;
     this.fault = null;
     this.isCurrent = false;
     try {
-      const end = this.#endIn(incoming);
+      const end = this.#endIn(incoming.image);
       const snapshot = this.#codec.decode(incoming, end);
       // An empty slot is a write that is under way, or that its writer's death cut off.
       if (snapshot !== null) {
@@ -140,7 +144,7 @@ export class Slot {
   /** Takes back what was seen last, so that the next look reads the slot again. */
   forget(): void {
     this.fault = null;
-    this.#bytes = null;
+    this.#seen = null;
   }
 
   /** Where the bytes that count end; a length that cannot be counts as no payload. */
@@ -152,10 +156,8 @@ export class Slot {
 
   #remember(): void {
     const { image, end } = this.#codec;
-    if (this.#bytes !== image.bytes) {
-      this.#bytes = image.bytes;
-      this.#seenAt = addressOf(image.bytes);
-    }
+    this.#seen = image;
+    this.#seenAt = addressOf(image);
     if (this.#seenEnd !== end) {
       this.#seenEnd = end;
       this.#seenLength = BigInt(end);
@@ -171,18 +173,27 @@ export class Slot {
 }
 
 /** A buffer that slots are copied into, one after the other. */
-export class Scratch {
-  image: Image = createImage(FIRST_GUESS);
+export class Scratch implements ImageHolder {
+  image: Image;
+  readonly #workspace: Workspace;
+
+  /** @param workspace Where its images are made. */
+  constructor(workspace: Workspace) {
+    this.#workspace = workspace;
+    this.image = workspace.createImage(FIRST_GUESS);
+  }
+
   /** The address of its bytes. */
-  at: bigint = addressOf(this.image.bytes);
+  get at(): bigint {
+    return addressOf(this.image);
+  }
 
   /** Makes room, and keeps the first bytes. */
   reserve(byteLength: number, keep: number): void {
     if (this.image.bytes.length >= byteLength) return;
-    const larger = createImage(byteLength * 2);
+    const larger = this.#workspace.createImage(byteLength * 2);
     larger.bytes.set(this.image.bytes.subarray(0, keep));
     this.image = larger;
-    this.at = addressOf(larger.bytes);
   }
 }
 
@@ -208,13 +219,13 @@ class PayloadCodec implements SlotCodec {
     return this.#lengthOnly === null ? this.#decoder!.end : LENGTH_SIZE;
   }
 
-  decode(incoming: Image, end: number): LoadSnapshot | null {
+  decode(incoming: ImageHolder, end: number): LoadSnapshot | null {
     if (end > LENGTH_SIZE) {
       this.#lengthOnly = null;
       this.#decoder ??= new SnapshotDecoder(this.#shapes);
       return this.#decoder.decode(incoming, end);
     }
-    const length = incoming.view.getUint32(0, true);
+    const length = incoming.image.view.getUint32(0, true);
     this.#lengthOnly = length === 0 ? EMPTY : createImage(LENGTH_SIZE);
     if (length === 0) return null;
     this.#lengthOnly.view.setUint32(0, length, true);
@@ -227,8 +238,8 @@ class FixedCodec implements SlotCodec {
   readonly image: Image = createImage(FIXED_PAYLOAD_SIZE);
   readonly end: number = FIXED_PAYLOAD_SIZE;
 
-  decode(incoming: Image, end: number): LoadSnapshot | null {
-    this.image.bytes.set(incoming.bytes.subarray(0, end));
+  decode(incoming: ImageHolder, end: number): LoadSnapshot | null {
+    this.image.bytes.set(incoming.image.bytes.subarray(0, end));
     if (this.image.words.subarray(0, end >> 2).every((word) => word === 0)) return null;
     return decodeFixedLayout(this.image.view, 0);
   }

@@ -1,10 +1,13 @@
 /** One snapshot at a time: what the readers and writers do for each rank, without a memory. */
 
 import { SnapshotDecodeError } from "../errors.ts";
-import { SnapshotDecoder } from "./decoder.ts";
+import { buildSnapshot } from "./build_snapshot.ts";
 import { SnapshotEncoder } from "./encoder.ts";
+import { withFlatSections } from "./flat_sections.ts";
 import { imageOf, PAYLOAD_AT } from "./image.ts";
 import type { LoadSnapshot } from "./load_snapshot.ts";
+import { Scanner } from "./scanner.ts";
+import { Shape } from "./shape.ts";
 
 // A place is kept in 28 bits. No slot and no message comes near this.
 const MAX_PAYLOAD_SIZE = 64 * 1024 * 1024;
@@ -53,5 +56,8 @@ export function decodeLoadSnapshot(bytes: Uint8Array): LoadSnapshot {
   if (bytes.length > MAX_PAYLOAD_SIZE) {
     throw new SnapshotDecodeError(`a payload of ${bytes.length} bytes, beyond 64 MiB`, 0);
   }
-  return new SnapshotDecoder().decode(imageOf(bytes), PAYLOAD_AT + bytes.length);
+  const image = imageOf(bytes);
+  const shape = new Shape();
+  new Scanner().scan(image, PAYLOAD_AT + bytes.length, shape);
+  return withFlatSections(buildSnapshot(shape, image, shape.sections, null));
 }

@@ -33,20 +33,20 @@ export function modeName(mode: number): string {
   return MODES[mode] ?? "null";
 }
 
-/** Whether unknown keys are the sections of an old payload. */
-export function hasFlatSections(extra: Readonly<Record<string, RawMsgpack>>): boolean {
-  return SECTIONS.some((section) => FLAT[section.name].flag in extra);
-}
-
 /**
- * Turns flat keys into sections.
+ * Turns flat keys into sections, if there are any among the unknown ones.
  *
  * @param snapshot The snapshot as scanned.
- * @param extra Its unknown keys.
  * @returns The snapshot with sections, and with the keys that are still unknown.
  * @throws {SnapshotDecodeError} If a flat key's value has the wrong type.
  */
-export function liftFlatSections(
+export function withFlatSections(snapshot: LoadSnapshot): LoadSnapshot {
+  const { extra } = snapshot;
+  if (extra === null || !SECTIONS.some(({ name }) => FLAT[name].flag in extra)) return snapshot;
+  return lift(snapshot, extra);
+}
+
+function lift(
   snapshot: LoadSnapshot,
   extra: Readonly<Record<string, RawMsgpack>>,
 ): LoadSnapshot {

@@ -7,10 +7,11 @@
  * is the same.
  */
 
-import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
+import { SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { type Image, PAYLOAD_AT } from "./image.ts";
 import type { RawMsgpack } from "./raw_msgpack.ts";
 import { ABSENT, FIXINT, LEAD, NEGATIVE_FIXINT, WIDTH } from "./wire.ts";
+import type { Compare, Workspace } from "./workspace.ts";
 
 /** What a scan finds. A decoder has one that it scans into; those that a cache keeps never change. */
 export class Shape {
@@ -28,7 +29,7 @@ export class Shape {
   mode: string = NO_MODE;
   /** The keys that the table does not know. */
   extra: Record<string, RawMsgpack> | null = null;
-  /** What tells other payloads of this shape; see {@linkcode maskOf}. */
+  /** What tells other payloads of this shape; only the shapes that a cache keeps have it. */
   mask: Mask | null = null;
 
   /** Forgets the last scan. What it made for snapshots is left to them. */
@@ -54,25 +55,27 @@ export class Shape {
   }
 }
 
-/** What tells payloads of one shape, by word of the image. */
+/** What tells payloads of one shape, by word of the image; the arrays lie one behind the other. */
 export interface Mask {
-  /** The payload that was scanned. */
-  readonly template: Int32Array;
   /** A bit is 1 where a payload of this shape must not differ from the template. */
   readonly bits: Int32Array;
-  /** Whose values stand there: {@linkcode CORE}, and a bit for each section. */
-  readonly owners: Uint8Array;
+  /** Whose values stand there: a bit for each section, none for the core. */
+  readonly owners: Int32Array;
+  /** The payload that was scanned. */
+  readonly template: Int32Array;
+  /** Where they lie in the workspace, or -1 if they are in none. */
+  readonly at: number;
+  /** Bytes of each of them. */
+  readonly size: number;
 }
 
 /** The mode where a payload names none. */
 export const NO_MODE = "null";
 
-/** The core's bit in {@linkcode Mask.owners}; the sections' follow it. */
-export const CORE = 1;
-
+// By value: the bit of its section.
 const OWNER = Uint8Array.from(
   VALUES,
-  (_, v) => v < CORE_FIELDS.length ? CORE : 2 << SECTION_START.findLastIndex((start) => v >= start),
+  (_, v) => v < SECTION_START[0]! ? 0 : 1 << SECTION_START.findLastIndex((start) => v >= start),
 );
 
 /**
@@ -88,46 +91,85 @@ export function placeOf(at: number, form: number): number {
 }
 
 /**
- * Makes a shape's mask, if it has none yet.
+ * Makes a shape's mask.
  *
  * @param image The payload that has the shape.
  * @param end Where it ends in the image.
+ * @param workspace Where the mask is to lie.
  */
-export function maskOf(shape: Shape, image: Image, end: number): Mask {
-  if (shape.mask !== null) return shape.mask;
-  const wordCount = (end + 3) >> 2;
-  const bits = new Int32Array(wordCount);
-  const owners = new Uint8Array(wordCount);
-  const bytes = new Uint8Array(bits.buffer);
+export function maskOf(shape: Shape, image: Image, end: number, workspace: Workspace): Mask {
+  const { buffer, start, size, at } = workspace.createWords(end);
+  const [bits, owners, template] = [0, 1, 2].map((n) =>
+    new Int32Array(buffer, start + n * size, (end + 3) >> 2)
+  ) as [Int32Array, Int32Array, Int32Array];
+  const bytes = new Uint8Array(buffer, start, size);
   bytes.fill(0xff, PAYLOAD_AT, end);
-  for (let v = 0; v < VALUES.length; v++) unmask(shape.places[v]!, OWNER[v]!, bytes, owners);
-  for (const place of shape.momentPlaces ?? []) unmask(place, CORE, bytes, owners);
-  return shape.mask = { template: image.words.slice(0, wordCount), bits, owners };
+  shape.places.forEach((place, v) => unmask(place, OWNER[v]!, bytes, owners));
+  for (const place of shape.momentPlaces ?? []) unmask(place, 0, bytes, owners);
+  template.set(image.words.subarray(0, template.length));
+  return { bits, owners, template, at, size };
 }
 
 /** Clears the bits of one value. */
-function unmask(
-  place: number,
-  owner: number,
-  mask: Uint8Array,
-  owners: Uint8Array,
-): void {
+function unmask(place: number, owner: number, mask: Uint8Array, owners: Int32Array): void {
   const form = place & 15;
   if (form === ABSENT) return;
   const at = PAYLOAD_AT + (place >> 4) + LEAD[form]!;
   const next = at + WIDTH[form]!;
-  for (let byte = at; byte < next; byte++) mask[byte] = 0;
+  mask.fill(0, at, next);
   // A fixint is its own tag: its highest bits must stay, three of them if it is negative.
   if (form === FIXINT) mask[at] = 0x80;
   if (form === NEGATIVE_FIXINT) mask[at] = 0xe0;
   for (let w = at >> 2; w <= (next - 1) >> 2; w++) owners[w] = owners[w]! | owner;
 }
 
-/** Whether a payload has the shape of a mask. */
-export function fits(image: Image, { template, bits }: Mask): boolean {
-  const { words } = image;
+/**
+ * Whether a payload has the shape of a mask.
+ *
+ * @param compare The workspace's, if it has one.
+ */
+export function fits(image: Image, mask: Mask, compare: Compare | null): boolean {
+  return compare === null || image.at < 0 || mask.at < 0
+    ? fitsWordByWord(image, mask)
+    : compare(image.at, mask.at + 2 * mask.size, mask.at, mask.size) >= 0;
+}
+
+function fitsWordByWord({ words }: Image, { template, bits }: Mask): boolean {
   for (let w = PAYLOAD_AT >> 2; w < template.length; w++) {
     if (((words[w]! ^ template[w]!) & bits[w]!) !== 0) return false;
   }
   return true;
+}
+
+/**
+ * Which sections' values differ between two payloads, as bits; -1 if they are not of one shape.
+ *
+ * @param image One of them.
+ * @param before The other, which has the shape of the mask.
+ * @param compare The workspace's, if it has one.
+ */
+export function changedSections(
+  image: Image,
+  before: Image,
+  mask: Mask,
+  compare: Compare | null,
+): number {
+  return compare === null || image.at < 0 || before.at < 0 || mask.at < 0
+    ? changedWordByWord(image, before, mask)
+    : compare(image.at, before.at, mask.at, mask.size);
+}
+
+function changedWordByWord(
+  { words: now }: Image,
+  { words: before }: Image,
+  { bits, owners }: Mask,
+): number {
+  let changed = 0;
+  for (let w = PAYLOAD_AT >> 2; w < bits.length; w++) {
+    const difference = now[w]! ^ before[w]!;
+    if (difference === 0) continue;
+    if ((difference & bits[w]!) !== 0) return -1;
+    changed |= owners[w]!;
+  }
+  return changed;
 }

@@ -3,6 +3,7 @@
 import type { Image } from "./image.ts";
 import { Scanner } from "./scanner.ts";
 import { fits, maskOf, type Shape } from "./shape.ts";
+import { Workspace } from "./workspace.ts";
 
 // More are not kept: they are 2 MiB, a group of many ranks has some hundreds, and whoever sends ever
 // new ones must not fill the memory.
@@ -11,11 +12,18 @@ const MOST_LENGTHS = 4096;
 
 /** Finds the shape of a payload, by a scan where it has to. */
 export class ShapeCache {
+  /** Where the masks lie, and the images of those who share this. */
+  readonly workspace: Workspace;
   readonly #scanner: Scanner = new Scanner();
   readonly #byEnd: Map<number, Shape[]> = new Map();
   // Lengths that were scanned: only what comes again is worth being remembered.
   readonly #scannedEnds: Set<number> = new Set();
   #count = 0;
+
+  /** @param workspace Where to compare payloads; without one that is slower. */
+  constructor(workspace: Workspace = new Workspace(0)) {
+    this.workspace = workspace;
+  }
 
   /**
    * Finds the shape of a payload.
@@ -30,7 +38,7 @@ export class ShapeCache {
     const known = this.#byEnd.get(end);
     if (known !== undefined) {
       for (let n = 0; n < known.length; n++) {
-        if (fits(image, known[n]!.mask!)) return known[n]!;
+        if (fits(image, known[n]!.mask!, this.workspace.compare)) return known[n]!;
       }
     }
     this.#scanner.scan(image, end, own);
@@ -44,7 +52,7 @@ export class ShapeCache {
       this.#byEnd.clear();
       this.#count = 0;
     }
-    maskOf(shape, image, end);
+    shape.mask = maskOf(shape, image, end, this.workspace);
     const known = this.#byEnd.get(end);
     if (known === undefined) this.#byEnd.set(end, [shape]);
     else known.push(shape);

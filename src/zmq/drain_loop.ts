@@ -8,7 +8,7 @@ import { CoarseClock } from "../slotfile/coarse_clock.ts";
 import type { GroupWriter, PendingPayload } from "../slotfile/group_writer.ts";
 import type { Libc } from "../slotfile/libc.ts";
 import { addressOf, payloadAddressOf } from "../slotfile/address.ts";
-import { SnapshotDecoder } from "../snapshot/decoder.ts";
+import { SnapshotChecker } from "../snapshot/checker.ts";
 import { createImage, type Image, PAYLOAD_AT } from "../snapshot/image.ts";
 import type { ControlBlock } from "./control_block.ts";
 import { MULTIPART, NOTHING } from "./socket.ts";
@@ -47,7 +47,7 @@ const SETTLE_LIMIT_MS = 50;
 class Newest implements PendingPayload {
   readonly dpRank: number;
   image: Image = createImage(1024);
-  at: bigint = addressOf(this.image.bytes);
+  at: bigint = addressOf(this.image);
   byteLength = 0;
   arrivedAtMs = 0;
   isPending = false;
@@ -59,7 +59,7 @@ class Newest implements PendingPayload {
   reserve(byteLength: number): void {
     if (this.image.bytes.length >= byteLength) return;
     this.image = createImage(byteLength * 2);
-    this.at = addressOf(this.image.bytes);
+    this.at = addressOf(this.image);
   }
 }
 
@@ -75,7 +75,7 @@ export class DrainLoop {
   readonly #incoming: Image;
   readonly #incomingAt: bigint;
   readonly #buffer: Uint8Array<ArrayBuffer>;
-  readonly #checker: SnapshotDecoder = new SnapshotDecoder();
+  readonly #checker: SnapshotChecker = new SnapshotChecker();
   #nowMs = 0;
 
   constructor(

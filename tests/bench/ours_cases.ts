@@ -14,6 +14,8 @@ import { openFile } from "../../src/slotfile/open_file.ts";
 import { SnapshotDecoder } from "../../src/snapshot/decoder.ts";
 import { SnapshotEncoder } from "../../src/snapshot/encoder.ts";
 import { imageOf, PAYLOAD_AT } from "../../src/snapshot/image.ts";
+import { ShapeCache } from "../../src/snapshot/shape_cache.ts";
+import { Workspace } from "../../src/snapshot/workspace.ts";
 import { strideOf, VERSIONS } from "./payloads.ts";
 import { backToBack, oneByOne, type TimedCalls } from "./timing.ts";
 
@@ -139,12 +141,16 @@ function mapSlots({ shm, publications, ranks }: Bed): Uint8Array[] {
 /** As a reader decodes: each rank has a decoder that knows the publication before. */
 function decode(bed: Bed): Case {
   const payloads = inTurn(bed);
-  const images = payloads.map((payload) => imageOf(payload));
+  const workspace = new Workspace(payloads.length + bed.ranks);
+  const images = payloads.map((payload) => imageOf(payload, workspace));
+  const holder = { image: images[0]! };
   const ends = payloads.map((payload) => PAYLOAD_AT + payload.length);
-  const decoders = Array.from({ length: bed.ranks }, () => new SnapshotDecoder());
+  const shapes = new ShapeCache(workspace);
+  const decoders = Array.from({ length: bed.ranks }, () => new SnapshotDecoder(shapes));
   return unchecked(backToBack((step) => {
     const n = step % images.length;
-    sink = decoders[n % decoders.length]!.decode(images[n]!, ends[n]!);
+    holder.image = images[n]!;
+    sink = decoders[n % decoders.length]!.decode(holder, ends[n]!);
   }));
 }
 

@@ -1,7 +1,14 @@
 /** What decoding a payload gave: a snapshot, or the class of what was thrown. */
 
 import type { SnapshotDecoder } from "../../src/snapshot/decoder.ts";
-import { createImage, type Image, imageOf, PAYLOAD_AT } from "../../src/snapshot/image.ts";
+import {
+  createImage,
+  type Image,
+  type ImageHolder,
+  type ImageMaker,
+  imageOf,
+  PAYLOAD_AT,
+} from "../../src/snapshot/image.ts";
 import { decodeLoadSnapshot } from "../../src/snapshot/codec.ts";
 import type { LoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
 
@@ -18,7 +25,7 @@ export function outcomeOf(payload: Uint8Array): Outcome {
 /** Decodes with a decoder that has seen other payloads, out of the inbox that they came in. */
 export function outcomeWith(decoder: SnapshotDecoder, inbox: Inbox, payload: Uint8Array): Outcome {
   const end = inbox.put(payload);
-  return attempt(() => decoder.decode(inbox.image, end));
+  return attempt(() => decoder.decode(inbox, end));
 }
 
 /** What two outcomes have in common when they are of a kind: the texts may differ. */
@@ -39,13 +46,20 @@ function attempt(decode: () => LoadSnapshot): Outcome {
  * One buffer that payloads are put into, one after the other, as a reader does: behind the payload
  * stands what the longer ones before it left.
  */
-export class Inbox {
-  image: Image = createImage(64);
+export class Inbox implements ImageHolder {
+  image: Image;
+  readonly #maker: ImageMaker;
+
+  /** @param maker Where its images are made. */
+  constructor(maker: ImageMaker = { createImage }) {
+    this.#maker = maker;
+    this.image = maker.createImage(64);
+  }
 
   /** Puts a payload in; returns where it ends. */
   put(payload: Uint8Array): number {
     const end = PAYLOAD_AT + payload.length;
-    if (this.image.bytes.length < end) this.image = imageOf(payload);
+    if (this.image.bytes.length < end) this.image = imageOf(payload, this.#maker);
     this.image.view.setUint32(0, payload.length, true);
     this.image.bytes.set(payload, PAYLOAD_AT);
     return end;

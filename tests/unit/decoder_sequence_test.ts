@@ -6,21 +6,43 @@ import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.11.0";
 import { SnapshotDecodeError } from "../../src/errors.ts";
 import { encodeLoadSnapshot } from "../../src/snapshot/codec.ts";
+import { SnapshotChecker } from "../../src/snapshot/checker.ts";
 import { SnapshotDecoder } from "../../src/snapshot/decoder.ts";
 import { PAYLOAD_AT } from "../../src/snapshot/image.ts";
 import { createLoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
+import { ShapeCache } from "../../src/snapshot/shape_cache.ts";
+import { Workspace } from "../../src/snapshot/workspace.ts";
 import { Inbox, kindOf, type Outcome, outcomeOf, outcomeWith } from "../support/outcome.ts";
 import { aStep, payloadsOf, someEntries } from "../support/payload_arbitraries.ts";
 import { assertSame } from "../support/same.ts";
 import { aSnapshot } from "../support/snapshot_arbitraries.ts";
 
+/** A decoder, and what its payloads come in. */
+type SetUp = () => { readonly decoder: SnapshotDecoder; readonly inbox: Inbox };
+
+/** In memory of its own each, as a collector's. */
+const plain: SetUp = () => ({ decoder: new SnapshotDecoder(), inbox: new Inbox() });
+
+/** In a workspace, as a reader's. */
+const inWorkspace: SetUp = () => {
+  const workspace = new Workspace(16);
+  assert.notEqual(workspace.compare, null);
+  const decoder = new SnapshotDecoder(new ShapeCache(workspace));
+  return { decoder, inbox: new Inbox(workspace) };
+};
+
+function bothWays(name: string, test: (setUp: SetUp) => void): void {
+  Deno.test(name, () => test(plain));
+  Deno.test(`in a workspace, ${name}`, () => test(inWorkspace));
+}
+
 const someSteps = fc.array(aStep, { minLength: 1, maxLength: 12, size: "max" });
 
-Deno.test("any sequence of payloads is decoded like each one alone", () => {
+bothWays("any sequence of payloads is decoded like each one alone", (setUp) => {
   fc.assert(
     fc.property(someEntries, someSteps, (entries, steps) => {
       const payloads = payloadsOf(entries, steps);
-      const outcomes = decodeAll(payloads);
+      const outcomes = decodeAll(setUp, payloads);
       // Only now: a later payload must not change an earlier snapshot either.
       payloads.forEach((payload, at) =>
         assertSame(kindOf(outcomes[at]!), kindOf(outcomeOf(payload)), `payload ${at}`)
@@ -34,16 +56,16 @@ Deno.test("check finds the fault that decode finds, and names the rank", () => {
   const withChecks = fc.tuple(someEntries, someSteps, fc.array(fc.boolean(), { minLength: 13 }));
   fc.assert(
     fc.property(withChecks, ([entries, steps, checks]) => {
-      const decoder = new SnapshotDecoder();
-      const inbox = new Inbox();
+      const { decoder, inbox } = plain();
+      const checker = new SnapshotChecker();
       payloadsOf(entries, steps).forEach((payload, at) => {
         const expected = outcomeOf(payload);
         const end = inbox.put(payload);
         if (checks[at]) {
           if (expected.ok) {
-            assert.equal(decoder.check(inbox.image, end), expected.snapshot.dpRank);
+            assert.equal(checker.check(inbox.image, end), expected.snapshot.dpRank);
           } else {
-            assert.throws(() => decoder.check(inbox.image, end), SnapshotDecodeError);
+            assert.throws(() => checker.check(inbox.image, end), SnapshotDecodeError);
           }
         } else {
           assertSame(kindOf(outcomeWith(decoder, inbox, payload)), kindOf(expected));
@@ -54,12 +76,15 @@ Deno.test("check finds the fault that decode finds, and names the rank", () => {
   );
 });
 
-Deno.test("snapshots of every kind, one after the other, are decoded like each one alone", () => {
-  fc.assert(fc.property(fc.array(aSnapshot, { minLength: 2, maxLength: 8 }), (snapshots) => {
-    const outcomes = decodeAll(snapshots.map((snapshot) => encodeLoadSnapshot(snapshot)));
-    assertSame(outcomes, snapshots.map((snapshot) => ({ ok: true, snapshot })));
-  }));
-});
+bothWays(
+  "snapshots of every kind, one after the other, are decoded like each one alone",
+  (setUp) => {
+    fc.assert(fc.property(fc.array(aSnapshot, { minLength: 2, maxLength: 8 }), (snapshots) => {
+      const outcomes = decodeAll(setUp, snapshots.map((snapshot) => encodeLoadSnapshot(snapshot)));
+      assertSame(outcomes, snapshots.map((snapshot) => ({ ok: true, snapshot })));
+    }));
+  },
+);
 
 /** A payload with all sections, and values of many forms. */
 const WHOLE = encodeLoadSnapshot(createLoadSnapshot({
@@ -79,27 +104,28 @@ const WHOLE = encodeLoadSnapshot(createLoadSnapshot({
   queues: { waiting: 1, grammar: 2 ** 32, paused: -1, retracted: 65_536 },
 }));
 
-Deno.test("every change of one byte gives what it gives alone, and so does the way back", () => {
-  const decoder = new SnapshotDecoder();
-  const inbox = new Inbox();
-  const expected = outcomeOf(WHOLE);
-  const payload = WHOLE.slice();
-  for (let at = 0; at < payload.length; at++) {
-    for (const byte of bytesNear(WHOLE[at]!)) {
-      payload[at] = byte;
-      const changed = outcomeWith(decoder, inbox, payload);
-      assertSame(kindOf(changed), kindOf(outcomeOf(payload)), `byte ${at} as ${byte}`);
+bothWays(
+  "every change of one byte gives what it gives alone, and so does the way back",
+  (setUp) => {
+    const { decoder, inbox } = setUp();
+    const expected = outcomeOf(WHOLE);
+    const payload = WHOLE.slice();
+    for (let at = 0; at < payload.length; at++) {
+      for (const byte of bytesNear(WHOLE[at]!)) {
+        payload[at] = byte;
+        const changed = outcomeWith(decoder, inbox, payload);
+        assertSame(kindOf(changed), kindOf(outcomeOf(payload)), `byte ${at} as ${byte}`);
+      }
+      payload[at] = WHOLE[at]!;
+      assertSame(outcomeWith(decoder, inbox, payload), expected, `byte ${at}`);
     }
-    payload[at] = WHOLE[at]!;
-    assertSame(outcomeWith(decoder, inbox, payload), expected, `byte ${at}`);
-  }
-});
+  },
+);
 
-Deno.test("the image is that of the last payload, whatever became of it", () => {
+bothWays("the image is that of the last payload, whatever became of it", (setUp) => {
   fc.assert(
     fc.property(someEntries, someSteps, (entries, steps) => {
-      const decoder = new SnapshotDecoder();
-      const inbox = new Inbox();
+      const { decoder, inbox } = setUp();
       for (const payload of payloadsOf(entries, steps)) {
         outcomeWith(decoder, inbox, payload);
         const { image, end } = decoder;
@@ -112,9 +138,8 @@ Deno.test("the image is that of the last payload, whatever became of it", () => 
   );
 });
 
-Deno.test("a payload that was refused for one value leaves no trace of its others", () => {
-  const decoder = new SnapshotDecoder();
-  const inbox = new Inbox();
+bothWays("a payload that was refused for one value leaves no trace of its others", (setUp) => {
+  const { decoder, inbox } = setUp();
   const good = outcomeOf(WHOLE);
   assert(good.ok && good.snapshot.queues !== null);
   const changed = { ...good.snapshot, queues: { ...good.snapshot.queues, waiting: 2 } };
@@ -130,19 +155,20 @@ Deno.test("a payload that was refused for one value leaves no trace of its other
   assertSame(outcomeOf(next), { ok: true, snapshot: changed });
 });
 
-Deno.test("a section in which nothing changed may be the same object, and is then equal", () => {
-  const decoder = new SnapshotDecoder();
-  const inbox = new Inbox();
-  const first = outcomeWith(decoder, inbox, WHOLE);
-  assert(first.ok);
-  const expected = { ...first.snapshot, dpRank: 2 };
-  const second = outcomeWith(decoder, inbox, encodeLoadSnapshot(expected));
-  assertSame(second, { ok: true, snapshot: expected });
-});
+bothWays(
+  "a section in which nothing changed may be the same object, and is then equal",
+  (setUp) => {
+    const { decoder, inbox } = setUp();
+    const first = outcomeWith(decoder, inbox, WHOLE);
+    assert(first.ok);
+    const expected = { ...first.snapshot, dpRank: 2 };
+    const second = outcomeWith(decoder, inbox, encodeLoadSnapshot(expected));
+    assertSame(second, { ok: true, snapshot: expected });
+  },
+);
 
-function decodeAll(payloads: readonly Uint8Array[]): Outcome[] {
-  const decoder = new SnapshotDecoder();
-  const inbox = new Inbox();
+function decodeAll(setUp: SetUp, payloads: readonly Uint8Array[]): Outcome[] {
+  const { decoder, inbox } = setUp();
   return payloads.map((payload) => outcomeWith(decoder, inbox, payload));
 }
 

@@ -3,13 +3,16 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.11.0";
 import { SnapshotDecodeError } from "../../../src/errors.ts";
+import { SnapshotChecker } from "../../../src/snapshot/checker.ts";
 import { decodeLoadSnapshot, encodeLoadSnapshot } from "../../../src/snapshot/codec.ts";
 import { SnapshotDecoder } from "../../../src/snapshot/decoder.ts";
 import { SECTIONS } from "../../../src/snapshot/fields.ts";
 import { decodeFixedLayout, FIXED_PAYLOAD_SIZE } from "../../../src/snapshot/fixed_layout.ts";
 import type { LoadSnapshot } from "../../../src/snapshot/load_snapshot.ts";
 import { RawMsgpack } from "../../../src/snapshot/raw_msgpack.ts";
+import { ShapeCache } from "../../../src/snapshot/shape_cache.ts";
 import { skipValue } from "../../../src/snapshot/skip_value.ts";
+import { Workspace } from "../../../src/snapshot/workspace.ts";
 import { asWritten } from "../../support/known.ts";
 import { Inbox } from "../../support/outcome.ts";
 import { aStep, payloadsOf, someEntries } from "../../support/payload_arbitraries.ts";
@@ -28,8 +31,10 @@ export function payloadTarget(): Target {
   const seeds = [...snapshots.map((snapshot) => encodeLoadSnapshot(snapshot)), ...payloads]
     .filter((payload) => payload.length < 1000).slice(0, 200);
   // These have seen all inputs before, and must say what one says that has seen none.
-  const [decoder, checker] = [new SnapshotDecoder(), new SnapshotDecoder()];
-  const inbox = new Inbox();
+  const workspace = new Workspace(4);
+  const decoder = new SnapshotDecoder(new ShapeCache(workspace));
+  const checker = new SnapshotChecker();
+  const inbox = new Inbox(workspace);
   return {
     ...NOTHING_HELD,
     name: "payload",
@@ -38,8 +43,8 @@ export function payloadTarget(): Target {
     execute(input) {
       const fresh = attempt(() => decodeLoadSnapshot(input));
       const end = inbox.put(input);
-      const seasoned = attempt(() => decoder.decode(inbox.image, end));
       const checked = attempt(() => checker.check(inbox.image, end));
+      const seasoned = attempt(() => decoder.decode(inbox, end));
       assert.equal(checked.ok, fresh.ok, "decode and check disagree");
       if (!fresh.ok || !seasoned.ok) {
         assert.equal(seasoned.ok, fresh.ok, "the decoder depends on what it saw before");

@@ -1,0 +1,91 @@
+/** Memory for images and masks that a WebAssembly function reaches as well. */
+
+import { CHANGED_SECTIONS_MODULE } from "./changed_sections_code.ts";
+import { createImage, type Image, imageIn } from "./image.ts";
+
+/** Images in a workspace have this size. A payload of SGLang's takes about half of it. */
+const IMAGE_SIZE = 1024;
+const PAGE_SIZE = 64 * 1024;
+// So much for masks; the system gives what is used of it, not more.
+const MASKS_SIZE = 2 * 1024 * 1024;
+
+/**
+ * Compares two payloads of one shape; see {@linkcode changedSections} in shape.ts.
+ *
+ * @param now Where the one lies in the workspace.
+ * @param before Where the other lies.
+ * @param mask Where a mask lies; see {@linkcode Mask}.
+ * @param size How long each of these is, a multiple of 16.
+ */
+export type Compare = (now: number, before: number, mask: number, size: number) => number;
+
+/** Where arrays of words lie. */
+export interface Words {
+  readonly buffer: ArrayBuffer;
+  /** Where the first one starts in the buffer. */
+  readonly start: number;
+  /** Bytes of each. */
+  readonly size: number;
+  /** Where the first one starts in the workspace, or -1 if they are in none. */
+  readonly at: number;
+}
+
+/**
+ * Memory for the images and the masks of one group. What finds no room in it, because it is too long
+ * or too late, or because there is no WebAssembly, gets memory of its own: that is slower, no more.
+ */
+export class Workspace {
+  /** Compares two payloads in it, or `null` where that cannot be. */
+  readonly compare: Compare | null;
+  readonly #buffer: ArrayBuffer;
+  #used = 0;
+
+  /** @param images How many images it must hold; 0 is for those who need no speed. */
+  constructor(images: number) {
+    const opened = images === 0 ? null : open(images * IMAGE_SIZE + MASKS_SIZE);
+    this.compare = opened?.compare ?? null;
+    this.#buffer = opened?.buffer ?? new ArrayBuffer(0);
+  }
+
+  /** Makes an image that holds so many bytes. */
+  createImage(byteLength: number): Image {
+    const at = byteLength > IMAGE_SIZE ? -1 : this.#allot(IMAGE_SIZE);
+    return at < 0 ? createImage(byteLength) : imageIn(this.#buffer, at, IMAGE_SIZE, at);
+  }
+
+  /**
+   * Makes room for three arrays of words, one behind the other.
+   *
+   * @param byteLength How long each must be; rounded up to a multiple of 16.
+   */
+  createWords(byteLength: number): Words {
+    const size = (byteLength + 15) & ~15;
+    const at = this.#allot(3 * size);
+    const [buffer, start] = at < 0 ? [new ArrayBuffer(3 * size), 0] : [this.#buffer, at];
+    return { buffer, start, size, at };
+  }
+
+  /** Takes so many bytes; where they start, or -1 if there is no room for them. */
+  #allot(size: number): number {
+    const at = this.#used;
+    if (at + size > this.#buffer.byteLength) return -1;
+    this.#used += size;
+    return at;
+  }
+}
+
+let module: WebAssembly.Module | null = null;
+
+function open(byteLength: number): { compare: Compare; buffer: ArrayBuffer } | null {
+  try {
+    const pages = Math.ceil(byteLength / PAGE_SIZE);
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    module ??= new WebAssembly.Module(CHANGED_SECTIONS_MODULE);
+    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+    return { compare: exports["changed"] as Compare, buffer: memory.buffer as ArrayBuffer };
+  } catch (error) {
+    // No room for it, or a processor without these instructions.
+    if (error instanceof RangeError || error instanceof WebAssembly.CompileError) return null;
+    throw error;
+  }
+}
