@@ -10,11 +10,12 @@ import type { Workspace } from "../snapshot/workspace.ts";
 import { addressOf } from "./address.ts";
 import { FIXED_VERSION, type Header, HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
+import { sizeT } from "./size_t.ts";
 
 const FIRST_GUESS = 512;
 const SLACK = 64;
 // How often a copy made without the lock is compared with the slot again.
-const LOOKS = 3;
+const LOOKS = 2;
 
 /** How a slot's bytes become a snapshot, by layout version. */
 interface SlotCodec {
@@ -72,11 +73,11 @@ export class Slot {
    * Copies the slot out without the lock, if it holds still meanwhile.
    *
    * Every writer stores the length 0, then the payload, then the length, and x86-64 shows stores in
-   * their order. A look is one pass over length and payload, always in the same order, so from one
-   * look's length to the next look's, each byte is compared once. If no publication of this rank
-   * falls between two of those moments, the copy is whole. A torn one would need a whole publication
-   * in each of the three gaps, some tens of nanoseconds in all, and the same bytes each time:
-   * timestamps alone forbid that, and so does the pair of system calls between two publications.
+   * their order. A torn copy has bytes of two publications, and the length of the first: so it was
+   * begun before the second was. A look that comes after it finds the second whole, or its length 0,
+   * and so differs: for the copy has the timestamp of the one or of the other, and bytes of both. It
+   * would take a third publication with the very bytes of the first, timestamp and all, stored just
+   * while the look passes the place where the copy tore. A second look asks that of chance twice.
    *
    * A length of 0 is a publication that is not there yet: what was published last still counts.
    */
@@ -88,7 +89,7 @@ export class Slot {
     if (length === 0) return true;
     // A longer payload than expected is read under the lock, which also makes the guess longer.
     if (length < 0 || end > this.#guess) return false;
-    const byteLength = end === this.#seenEnd ? this.#seenLength : BigInt(end);
+    const byteLength = sizeT(end);
     for (let look = 0; look < LOOKS; look++) {
       if (libc.memcmp(this.#start, target.at, byteLength) !== 0) return false;
     }
@@ -104,7 +105,7 @@ export class Slot {
     if (end > this.#guess) {
       target.reserve(end, this.#guess);
       const done = this.#guessLength;
-      libc.memcpy(target.at + done, this.#start + done, BigInt(end) - done);
+      libc.memcpy(target.at + done, this.#start + done, sizeT(end) - done);
     }
   }
 
@@ -158,17 +159,18 @@ export class Slot {
     const { image, end } = this.#codec;
     this.#seen = image;
     this.#seenAt = addressOf(image);
-    if (this.#seenEnd !== end) {
-      this.#seenEnd = end;
-      this.#seenLength = BigInt(end);
+    if (this.#seenEnd === end) return;
+    this.#seenEnd = end;
+    this.#seenLength = sizeT(end);
+    // Lengths go up and down by a few bytes; the guess need not follow.
+    if (end + SLACK / 4 > this.#guess || end + 16 * SLACK < this.#guess) {
       this.#guessBytes(end + SLACK);
     }
   }
 
-  /** A BigInt is made only when a length changes: making one costs as much as a call. */
   #guessBytes(byteLength: number): void {
     this.#guess = Math.min(this.#slotSize, Math.max(FIRST_GUESS, byteLength));
-    this.#guessLength = BigInt(this.#guess);
+    this.#guessLength = sizeT(this.#guess);
   }
 }
 

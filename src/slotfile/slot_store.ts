@@ -3,6 +3,7 @@
 import { HEADER_SIZE, LENGTH_SIZE } from "./layout.ts";
 import type { Libc } from "./libc.ts";
 import type { Mapping } from "./mapping.ts";
+import { sizeT } from "./size_t.ts";
 
 /** One slot of a mapping, for writing. */
 export class SlotStore {
@@ -12,8 +13,6 @@ export class SlotStore {
   readonly #length: Int32Array;
   // Where the last payload ends; everything behind it is zero.
   #filled: number;
-  #lastLength = 0;
-  #lastByteLength = 0n;
 
   constructor(libc: Libc, mapping: Mapping, dpRank: number, slotSize: number) {
     const offset = HEADER_SIZE + dpRank * slotSize;
@@ -32,16 +31,12 @@ export class SlotStore {
    * @param byteLength Its length; it must fit the slot.
    */
   store(from: bigint, byteLength: number): void {
-    // Making a BigInt costs as much as a call, and lengths rarely change.
-    if (byteLength !== this.#lastLength) {
-      this.#lastLength = byteLength;
-      this.#lastByteLength = BigInt(byteLength);
-    }
+    const size = sizeT(byteLength);
     // Length 0 says that a write is under way. It must be seen before the payload changes and
     // after the payload stands: by readers that look without the lock (copyIfStill in slot.ts), and
     // by everyone if this process dies in between. Stores of Atomics keep the others between them.
     Atomics.store(this.#length, 0, 0);
-    this.#libc.memcpy(this.#payloadAt, from, this.#lastByteLength);
+    this.#libc.memcpy(this.#payloadAt, from, size);
     const end = LENGTH_SIZE + byteLength;
     if (end < this.#filled) this.#bytes.fill(0, end, this.#filled);
     Atomics.store(this.#length, 0, byteLength);

@@ -7,6 +7,7 @@ import { LockTimeoutError, SlotFileError, SnapshotDecodeError } from "../errors.
 import { CoarseClock } from "../slotfile/coarse_clock.ts";
 import type { GroupWriter, PendingPayload } from "../slotfile/group_writer.ts";
 import type { Libc } from "../slotfile/libc.ts";
+import { sizeT } from "../slotfile/size_t.ts";
 import { addressOf, payloadAddressOf } from "../slotfile/address.ts";
 import { SnapshotChecker } from "../snapshot/checker.ts";
 import { createImage, type Image, PAYLOAD_AT } from "../snapshot/image.ts";
@@ -151,7 +152,7 @@ export class DrainLoop {
 
   #keep(newest: Newest, length: number): void {
     newest.reserve(length);
-    this.#libc.memcpy(newest.at, this.#incomingAt, BigInt(length));
+    this.#libc.memcpy(newest.at, this.#incomingAt, sizeT(length));
     newest.byteLength = length;
     newest.arrivedAtMs = this.#nowMs;
     if (newest.isPending) return this.#control.count("superseded");
