@@ -2,6 +2,7 @@
 
 import { ShapeCache } from "../snapshot/shape_cache.ts";
 import { Workspace } from "../snapshot/workspace.ts";
+import { mayHaveExecutableMemory } from "./executable_memory.ts";
 import { FileLock } from "./lock.ts";
 import { type Header, HEADER_SIZE, headerWords, VERSION } from "./layout.ts";
 import { type Libc, O_RDONLY, SEEK_END } from "./libc.ts";
@@ -81,7 +82,7 @@ export class Attachment {
     this.#readsUnlocked = STORES_ARE_ORDERED && this.#mapping.guarded && header.version === VERSION;
     this.#headerWords = new Int32Array(this.#mapping.view(0, HEADER_SIZE));
     this.#expectedWords = headerWords(header);
-    this.#workspace = new Workspace(header.dpSize + BATCH);
+    this.#workspace = new Workspace(mayHaveExecutableMemory(libc) ? header.dpSize + BATCH : 0);
     const shapes = new ShapeCache(this.#workspace);
     this.slots = Array.from(
       { length: header.dpSize },

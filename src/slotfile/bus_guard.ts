@@ -8,7 +8,14 @@
  */
 
 import { DATA_BYTES, DATA_OFFSET, ENTRY_COUNT, machineCode } from "./bus_guard_code.ts";
-import type { Libc } from "./libc.ts";
+import {
+  type Libc,
+  MAP_FAILED,
+  MAP_PRIVATE_ANONYMOUS,
+  PROT_EXEC,
+  PROT_READ,
+  PROT_WRITE,
+} from "./libc.ts";
 
 /** One guarded mapping. */
 export interface MappingGuard {
@@ -25,11 +32,6 @@ export interface MappingGuard {
   release(): void;
 }
 
-const PROT_READ = 1;
-const PROT_WRITE = 2;
-const PROT_EXEC = 4;
-const MAP_PRIVATE_ANONYMOUS = 0x22;
-const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
 const SIGBUS = 7;
 const SA_SIGINFO = 0x4n;
 const SA_ONSTACK = 0x0800_0000n;

@@ -260,7 +260,9 @@ export const LOCK_UN = 8;
 
 export const PROT_READ = 1;
 export const PROT_WRITE = 2;
+export const PROT_EXEC = 4;
 export const MAP_SHARED = 1;
+export const MAP_PRIVATE_ANONYMOUS = 0x22;
 export const MAP_FAILED = 0xffffffffffffffffn;
 
 export const AT_FDCWD = -100;
