@@ -10,6 +10,7 @@ import type {
   QueueMetrics,
   SpeculativeMetrics,
 } from "./load_snapshot.ts";
+import { RawMsgpack } from "./raw_msgpack.ts";
 import { readFloat, readInt } from "./read_value.ts";
 import type { Shape } from "./shape.ts";
 
@@ -63,7 +64,7 @@ export function buildSnapshot(
       ? null
       : last.disaggregation,
     queues: (renewed & 16) !== 0 ? queuesOf(shape, view) : last === null ? null : last.queues,
-    extra: shape.extra,
+    extra: shape.extra === null ? null : copyOf(shape.extra),
   };
 }
 
@@ -78,7 +79,7 @@ function memoryOf({ places, sectionExtra, missing }: Shape, view: DataView): Mem
     kvCacheGb: readFloat(view, places[v++]!),
     graphGb: readFloat(view, places[v++]!),
     tokenCapacity: readInt(view, places[v++]!),
-    extra: sectionExtra[0]!,
+    extra: tailOf(sectionExtra[0]!),
     missing: missing[0]!,
   };
 }
@@ -91,7 +92,7 @@ function speculativeOf(
   return {
     acceptLength: readFloat(view, places[v++]!),
     acceptRate: readFloat(view, places[v++]!),
-    extra: sectionExtra[1]!,
+    extra: tailOf(sectionExtra[1]!),
     missing: missing[1]!,
   };
 }
@@ -102,7 +103,7 @@ function loraOf({ places, sectionExtra, missing }: Shape, view: DataView): LoRAM
     slotsUsed: readInt(view, places[v++]!),
     slotsTotal: readInt(view, places[v++]!),
     utilization: readFloat(view, places[v++]!),
-    extra: sectionExtra[2]!,
+    extra: tailOf(sectionExtra[2]!),
     missing: missing[2]!,
   };
 }
@@ -121,7 +122,7 @@ function disaggregationOf(
     decodeRetractedQueueReqs: readInt(view, places[v++]!),
     kvTransferSpeedGbS: readFloat(view, places[v++]!),
     kvTransferLatencyMs: readFloat(view, places[v++]!),
-    extra: sectionExtra[3]!,
+    extra: tailOf(sectionExtra[3]!),
     missing: missing[3]!,
   };
 }
@@ -134,9 +135,25 @@ function queuesOf({ places, sectionExtra, missing }: Shape, view: DataView): Que
     paused: readInt(view, places[v++]!),
     retracted: readInt(view, places[v++]!),
     preallocReady: readInt(view, places[v++]!),
-    extra: sectionExtra[4]!,
+    extra: tailOf(sectionExtra[4]!),
     missing: missing[4]!,
   };
+}
+
+/** A shape outlives its snapshots: none of them gets what others will get, too. */
+function copyOf(extra: Readonly<Record<string, RawMsgpack>>): Record<string, RawMsgpack> {
+  // No prototype: a key named "__proto__" is a key like any other.
+  const copy = Object.create(null) as Record<string, RawMsgpack>;
+  for (const key in extra) copy[key] = rawCopyOf(extra[key]!);
+  return copy;
+}
+
+function tailOf(extra: readonly RawMsgpack[] | null): RawMsgpack[] | null {
+  return extra === null ? null : extra.map(rawCopyOf);
+}
+
+function rawCopyOf({ bytes }: RawMsgpack): RawMsgpack {
+  return new RawMsgpack(bytes.slice());
 }
 
 // The functions above name the sections by number; this keeps them in step with the table.

@@ -12,7 +12,14 @@ import { PAYLOAD_AT } from "../../src/snapshot/image.ts";
 import { createLoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
 import { ShapeCache } from "../../src/snapshot/shape_cache.ts";
 import { Workspace } from "../../src/snapshot/workspace.ts";
-import { Inbox, kindOf, type Outcome, outcomeOf, outcomeWith } from "../support/outcome.ts";
+import {
+  Inbox,
+  kindOf,
+  type Outcome,
+  outcomeOf,
+  outcomeOfAnyone,
+  outcomeWith,
+} from "../support/outcome.ts";
 import { aStep, payloadsOf, someEntries } from "../support/payload_arbitraries.ts";
 import { assertSame } from "../support/same.ts";
 import { aSnapshot } from "../support/snapshot_arbitraries.ts";
@@ -47,6 +54,8 @@ bothWays("any sequence of payloads is decoded like each one alone", (setUp) => {
       payloads.forEach((payload, at) =>
         assertSame(kindOf(outcomes[at]!), kindOf(outcomeOf(payload)), `payload ${at}`)
       );
+      const anyones = payloads.map((payload) => outcomeOfAnyone(payload));
+      anyones.forEach((outcome, at) => assertSame(kindOf(outcome), kindOf(outcomes[at]!)));
     }),
     { numRuns: 1500 },
   );

@@ -42,6 +42,20 @@ Deno.test("an unknown key and its value survive, byte for byte", () => {
   assert.deepEqual(encodeLoadSnapshot(snapshot), bytes);
 });
 
+Deno.test("what is done to one snapshot's unknown values does not show in another's", () => {
+  const lora = [1, 2, 3, 4].map((count) => msgpack.int(count));
+  const bytes = msgpack.map([["a", msgpack.int(1)], ["lora", msgpack.array(lora)]]);
+  for (let round = 0; round < 5; round++) {
+    const { extra, lora } = decodeLoadSnapshot(bytes);
+    assert.deepEqual(Object.keys(extra!), ["a"]);
+    assert.deepEqual([extra!["a"]!.bytes, lora!.extra![0]!.bytes], [[1], [4]].map(toBytes));
+    extra!["a"]!.bytes[0] = 99;
+    lora!.extra![0]!.bytes[0] = 99;
+    delete (extra as Record<string, unknown>)["a"];
+    (lora!.extra as unknown[]).length = 0;
+  }
+});
+
 Deno.test("unknown keys may stand anywhere between known ones", () => {
   const bytes = msgpack.map([
     ["a", msgpack.int(1)],
@@ -176,3 +190,7 @@ Deno.test("more keys than two bytes can count survive a round trip", () => {
   assert.equal(decoded.dpRank, 3);
   assert.equal(Object.keys(decoded.extra!).length, 65_537);
 });
+
+function toBytes(values: readonly number[]): Uint8Array {
+  return Uint8Array.from(values);
+}
