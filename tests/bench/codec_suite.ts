@@ -24,7 +24,7 @@ const CASES: readonly ComparedCase[] = [
   },
   {
     ...SHARED,
-    name: "decodeLoadSnapshot, without a memory",
+    name: "decodeLoadSnapshot, of any rank",
     id: "decode-once",
     course: "trace",
     targets: [],
@@ -45,7 +45,7 @@ const CASES: readonly ComparedCase[] = [
   },
   {
     ...SHARED,
-    name: "encodeLoadSnapshot, without a memory",
+    name: "encodeLoadSnapshot, of any rank",
     id: "encode-once",
     course: "trace",
     targets: [],
