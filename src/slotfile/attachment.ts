@@ -21,6 +21,10 @@ const BATCH = 64;
 const STILL = 0;
 const RESTLESS = 1;
 const CORRUPT = 2;
+// What copies turned out to be.
+const ALL_AS_BEFORE = 0;
+const SOME_CHANGED = 1;
+const SOME_CORRUPT = 2;
 // A slot that changes under the eyes has been published by now: looking again beats locking.
 const UNLOCKED_ATTEMPTS = 3;
 
@@ -65,8 +69,8 @@ export class Attachment {
 
   private constructor(
     libc: Libc,
-    path: string,
     fd: number,
+    mapping: Mapping,
     identity: string,
     header: Header,
     patienceMs: number,
@@ -76,9 +80,8 @@ export class Attachment {
     this.identity = identity;
     this.header = header;
     this.#lock = new FileLock(libc, fd, "shared", patienceMs);
-    const byteLength = HEADER_SIZE + header.dpSize * header.slotSize;
-    this.#byteLength = BigInt(byteLength);
-    this.#mapping = new Mapping(libc, fd, byteLength, "read", path);
+    this.#byteLength = BigInt(mapping.byteLength);
+    this.#mapping = mapping;
     this.#readsUnlocked = STORES_ARE_ORDERED && this.#mapping.guarded && header.version === VERSION;
     this.#headerWords = new Int32Array(this.#mapping.view(0, HEADER_SIZE));
     this.#expectedWords = headerWords(header);
@@ -102,6 +105,7 @@ export class Attachment {
   ): Attachment | null {
     const file = openFile(libc, path, O_RDONLY, options.trustedUid);
     if (file === null) return null;
+    let mapping: Mapping | null = null;
     try {
       const header = readHeader(libc, file, path);
       const { dpSize } = options;
@@ -109,9 +113,12 @@ export class Attachment {
       if (dpSize !== null && header.dpSize !== dpSize) {
         throw fault("dp-size", path, `it has ${header.dpSize} ranks, not ${dpSize}`);
       }
+      const byteLength = HEADER_SIZE + header.dpSize * header.slotSize;
+      mapping = new Mapping(libc, file.fd, byteLength, "read", path);
       const { identity } = file.stat;
-      return new Attachment(libc, path, file.fd, identity, header, options.patienceMs);
+      return new Attachment(libc, file.fd, mapping, identity, header, options.patienceMs);
     } catch (error) {
+      mapping?.close();
       libc.close(file.fd);
       throw error;
     }
@@ -135,7 +142,7 @@ export class Attachment {
       const read = this.#readChanged(count, nowMs);
       count = 0;
       if (read === "gone") return read;
-      if (result !== "locked") result = read;
+      if (result === "unchanged" || read === "locked") result = read;
     }
     return result;
   }
@@ -165,8 +172,9 @@ export class Attachment {
     const locked = restless === 0 ? "read" : this.#copyLocked(count, RESTLESS);
     if (locked === "gone" || this.#mapping.torn) return "gone";
     if (this.#isCutOff(count, nowMs)) return "gone";
-    const corrupt = this.#accept(count, locked === "locked" ? RESTLESS : CORRUPT, nowMs);
-    return corrupt === 0 ? locked : this.#confirm(count, nowMs);
+    const looked = this.#accept(count, locked === "locked" ? RESTLESS : CORRUPT, nowMs);
+    if (looked === ALL_AS_BEFORE && locked === "read") return "unchanged";
+    return looked === SOME_CORRUPT ? this.#confirm(count, nowMs) : locked;
   }
 
   #copyUnlocked(slot: Slot, copy: Scratch): boolean {
@@ -177,29 +185,31 @@ export class Attachment {
   }
 
   /**
-   * Takes over what was copied; returns how many copies made without the lock are corrupt.
+   * Takes over what was copied; tells whether a copy made without the lock is corrupt.
    *
    * @param except The mark of slots to leave out.
    */
   #accept(count: number, except: number, nowMs: number): number {
-    let corrupt = 0;
+    let looked = ALL_AS_BEFORE;
     for (let n = 0; n < count; n++) {
       const slot = this.#changed[n]!;
       const copy = this.#copies[n]!;
       if (this.#marks[n] === except) {
         slot.isCurrent = false;
+        looked = Math.max(looked, SOME_CHANGED);
         continue;
       }
       // Without a guard every slot is copied, changed or not.
       if (!this.#mapping.guarded && !slot.hasChanged(this.#libc, copy.at)) continue;
+      looked = Math.max(looked, SOME_CHANGED);
       if (slot.accept(copy, nowMs)) this.publications++;
       else if (slot.fault !== null && this.#marks[n] === STILL) {
         slot.forget();
         this.#marks[n] = CORRUPT;
-        corrupt++;
+        looked = SOME_CORRUPT;
       }
     }
-    return corrupt;
+    return looked;
   }
 
   /**

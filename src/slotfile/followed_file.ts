@@ -132,6 +132,10 @@ export class FollowedFile {
 
   #refreshAttached(dpRank: number | null, nowMs: number): Refresh {
     const attachment = this.#attachment;
+    if (attachment !== null && dpRank !== null && dpRank >= attachment.slots.length) {
+      // No such rank, or the group has grown: its header tells.
+      if (attachment.refresh(0, 0, nowMs) === "gone") return "gone";
+    }
     if (dpRank !== null) checkDpRank(dpRank, this.dpSize ?? MAX_DP_SIZE);
     if (attachment === null) return "unchanged";
     return dpRank === null

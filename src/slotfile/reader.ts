@@ -47,7 +47,10 @@ export interface ShmLoadSnapshotReaderStats {
   readonly reads: number;
   /** Those in which nothing had changed. */
   readonly unchanged: number;
-  /** How often the lock was taken: on x86-64 only when a write was met under way. */
+  /**
+   * How often the lock was taken: on x86-64 only when a write was met under way, or a payload much
+   * longer than the one before.
+   */
   readonly locks: number;
   /** New snapshots seen, over all ranks. */
   readonly publications: number;

@@ -192,10 +192,13 @@ export class Scratch implements ImageHolder {
 
   /** Makes room, and keeps the first bytes. */
   reserve(byteLength: number, keep: number): void {
-    if (this.image.bytes.length >= byteLength) return;
-    const larger = this.#workspace.createImage(byteLength * 2);
-    larger.bytes.set(this.image.bytes.subarray(0, keep));
-    this.image = larger;
+    const { image } = this;
+    const isLongEnough = image.bytes.length >= byteLength;
+    if (isLongEnough && !this.#workspace.hasBetter(image, byteLength)) return;
+    const next = this.#workspace.createImage(isLongEnough ? byteLength : byteLength * 2);
+    next.bytes.set(image.bytes.subarray(0, keep));
+    this.#workspace.giveBack(image);
+    this.image = next;
   }
 }
 

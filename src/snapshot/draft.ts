@@ -68,14 +68,14 @@ export class Draft {
    * @throws {RangeError} If an integer field is no integer or beyond 2^53.
    * @throws {TypeError} If a decode moment is no number.
    */
-  replace(outline: Outline, { decodeMoments }: LoadSnapshot): boolean {
+  replace(outline: Outline): boolean {
     const next = outline.words;
     const last = this.#words;
     for (let w = 0; w < next.length; w += 2) {
       if (next[w] === last[w] && next[w + 1] === last[w + 1]) continue;
       if (!this.#replaceOne(w >> 1, outline.values[w >> 1]!)) return false;
     }
-    if (decodeMoments !== null) this.#replaceMoments(decodeMoments);
+    this.#replaceMoments(outline);
     return true;
   }
 
@@ -88,10 +88,10 @@ export class Draft {
     return true;
   }
 
-  #replaceMoments(moments: readonly number[]): void {
+  #replaceMoments({ moments, momentCount }: Outline): void {
     const { view } = this.image;
-    for (let n = 0; n < moments.length; n++) {
-      const value = moments[n]!;
+    for (let n = 0; n < momentCount; n++) {
+      const value = moments![n]!;
       if (typeof value !== "number") {
         throw new TypeError(
           `Cannot encode load snapshot: a decode moment is ${typeof value}, not number`,
@@ -110,7 +110,7 @@ export class Draft {
    */
   write(outline: Outline, snapshot: LoadSnapshot): void {
     const { sections, forms, hasUnknown } = outline;
-    const { decodeMoments: moments, extra } = snapshot;
+    const extra = hasUnknown ? snapshot.extra : null;
     this.#sections = -1;
     this.#values.set(outline.values);
     this.#forms.set(forms);
@@ -126,7 +126,7 @@ export class Draft {
     writer.mapHead(keyCount(outline) + extraKeys.length);
     for (let v = 0; v < CORE_COUNT; v++) {
       if (v === MOMENTS) {
-        if (moments !== null) this.#writeMoments(moments);
+        if (outline.momentCount >= 0) this.#writeMoments(outline);
       } else if (outline.formAt(v) !== ABSENT) {
         writer.key(v);
         this.#number(outline, v);
@@ -150,8 +150,9 @@ export class Draft {
     this.#places[v] = this.#writer.number(outline.values[v]!, form) << 4 | form;
   }
 
-  #section(outline: Outline, section: number, { extra }: SectionTail): void {
+  #section(outline: Outline, section: number, tail: SectionTail): void {
     const { fields } = SECTIONS[section]!;
+    const extra = outline.hasUnknown ? tail.extra : null;
     this.#writer.key(CORE_COUNT + section);
     this.#writer.arrayHead(fields.length + (extra?.length ?? 0));
     const start = SECTION_START[section]!;
@@ -162,11 +163,11 @@ export class Draft {
     for (const raw of extra ?? []) this.#writer.raw(raw);
   }
 
-  #writeMoments(moments: readonly number[]): void {
+  #writeMoments(outline: Outline): void {
     this.#writer.key(MOMENTS);
-    this.#writer.arrayHead(moments.length);
-    this.#momentsAt = this.#writer.floatTags(moments.length);
-    this.#replaceMoments(moments);
+    this.#writer.arrayHead(outline.momentCount);
+    this.#momentsAt = this.#writer.floatTags(outline.momentCount);
+    this.#replaceMoments(outline);
   }
 }
 

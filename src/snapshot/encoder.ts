@@ -10,6 +10,8 @@ import { Outline } from "./outline.ts";
  * empty and fill again: what it had a while ago, it will have again.
  */
 const DRAFTS = 8;
+/** Of those with longer images, only the last one is kept. */
+const LARGE = 64 * 1024;
 
 /**
  * Encodes the snapshots of one rank exactly as msgspec does for SGLang's struct: keys in the
@@ -42,7 +44,7 @@ export class SnapshotEncoder {
     const outline = this.#outline;
     const draft = this.#draft;
     outline.take(snapshot);
-    if (draft.suits(outline) && draft.replace(outline, snapshot)) return draft.end;
+    if (draft.suits(outline) && draft.replace(outline)) return draft.end;
     return this.#encodeIntoOther(snapshot);
   }
 
@@ -52,7 +54,7 @@ export class SnapshotEncoder {
     for (const draft of this.#drafts) {
       if (!draft.suits(outline) || !draft.hasForms(outline)) continue;
       this.#draft = draft;
-      draft.replace(outline, snapshot);
+      draft.replace(outline);
       return draft.end;
     }
     const draft = this.#draft = this.#free();
@@ -62,13 +64,16 @@ export class SnapshotEncoder {
 
   /** A draft that may be written anew. */
   #free(): Draft {
+    const drafts = this.#drafts;
+    const large = drafts.find((draft) => draft.image.bytes.length > LARGE);
+    if (large !== undefined) return large;
     if (this.#draft.isSpent) return this.#draft;
-    if (this.#drafts.length < DRAFTS) {
+    if (drafts.length < DRAFTS) {
       const draft = new Draft();
-      this.#drafts.push(draft);
+      drafts.push(draft);
       return draft;
     }
-    const draft = this.#drafts[this.#oldest]!;
+    const draft = drafts[this.#oldest]!;
     this.#oldest = (this.#oldest + 1) % DRAFTS;
     return draft;
   }

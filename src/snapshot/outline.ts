@@ -22,7 +22,9 @@ export class Outline {
   readonly forms: Int32Array = new Int32Array(FORM_WORDS);
   /** One bit for each section that is there, the first section's lowest. */
   sections = 0;
-  /** How many decode moments there are, or -1 for none at all. */
+  /** The decode moments, or `null` without them. */
+  moments: readonly number[] | null = null;
+  /** How many there are, or -1 for none at all. */
   momentCount = -1;
   /** The disaggregation mode; empty without that section. */
   mode = "";
@@ -108,7 +110,8 @@ export class Outline {
       values[v++] = number(queues.preallocReady);
     }
     this.hasUnknown = hasUnknown;
-    this.momentCount = momentCount(snapshot.decodeMoments);
+    this.moments = snapshot.decodeMoments;
+    this.momentCount = momentCount(this.moments);
     this.mode = disaggregation === null ? "" : mode(disaggregation.mode);
     this.#clear(before & ~sections);
     this.sections = sections;

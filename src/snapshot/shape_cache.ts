@@ -5,9 +5,12 @@ import { Scanner } from "./scanner.ts";
 import { fits, maskOf, type Shape } from "./shape.ts";
 import { Workspace } from "./workspace.ts";
 
-// More are not kept: they are 2 MiB, a group of many ranks has some hundreds, and whoever sends ever
-// new ones must not fill the memory.
+// More are not kept: a group of many ranks has some hundreds, and whoever sends ever new ones must not
+// fill the memory.
 const MOST_SHAPES = 1024;
+const MOST_BYTES = 4 * 1024 * 1024;
+// A longer payload is scanned each time: else each rank could hold so much of it.
+const LONGEST = 64 * 1024;
 const MOST_LENGTHS = 4096;
 
 /** Finds the shape of a payload, by a scan where it has to. */
@@ -19,6 +22,12 @@ export class ShapeCache {
   // Lengths that were scanned: only what comes again is worth being remembered.
   readonly #scannedEnds: Set<number> = new Set();
   #count = 0;
+  #byteLength = 0;
+
+  /** Bytes of what is remembered. */
+  get byteLength(): number {
+    return this.#byteLength;
+  }
 
   /** @param workspace Where to compare payloads; without one that is slower. */
   constructor(workspace: Workspace = new Workspace(0)) {
@@ -42,21 +51,25 @@ export class ShapeCache {
       }
     }
     this.#scanner.scan(image, end, own);
+    if (end > LONGEST) return own;
     if (!this.#scannedEnds.has(end)) this.#noteLength(end);
     else return this.#remember(own.copy(), image, end);
     return own;
   }
 
   #remember(shape: Shape, image: Image, end: number): Shape {
-    if (this.#count >= MOST_SHAPES) {
+    const mask = maskOf(shape, image, end, this.workspace);
+    shape.mask = mask;
+    if (this.#count >= MOST_SHAPES || this.#byteLength + 3 * mask.size > MOST_BYTES) {
       this.#byEnd.clear();
       this.#count = 0;
+      this.#byteLength = 0;
     }
-    shape.mask = maskOf(shape, image, end, this.workspace);
     const known = this.#byEnd.get(end);
     if (known === undefined) this.#byEnd.set(end, [shape]);
     else known.push(shape);
     this.#count++;
+    this.#byteLength += 3 * mask.size;
     return shape;
   }
 

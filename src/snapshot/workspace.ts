@@ -38,6 +38,7 @@ export class Workspace {
   /** Compares two payloads in it, or `null` where that cannot be. */
   readonly compare: Compare | null;
   readonly #buffer: ArrayBuffer;
+  readonly #free: Image[] = [];
   #used = 0;
 
   /** @param images How many images it must hold; 0 is for those who need no speed. */
@@ -49,8 +50,21 @@ export class Workspace {
 
   /** Makes an image that holds so many bytes. */
   createImage(byteLength: number): Image {
-    const at = byteLength > IMAGE_SIZE ? -1 : this.#allot(IMAGE_SIZE);
+    if (byteLength > IMAGE_SIZE) return createImage(byteLength);
+    const free = this.#free.pop();
+    if (free !== undefined) return free;
+    const at = this.#allot(IMAGE_SIZE);
     return at < 0 ? createImage(byteLength) : imageIn(this.#buffer, at, IMAGE_SIZE, at);
+  }
+
+  /** Takes an image back that is used no more. */
+  giveBack(image: Image): void {
+    if (image.at >= 0) this.#free.push(image);
+  }
+
+  /** Whether an image for so many bytes is better exchanged for one in here. */
+  hasBetter(image: Image, byteLength: number): boolean {
+    return image.at < 0 && byteLength <= IMAGE_SIZE && this.#free.length > 0;
   }
 
   /**
@@ -77,6 +91,8 @@ export class Workspace {
 let module: WebAssembly.Module | null = null;
 
 function open(byteLength: number): { compare: Compare; buffer: ArrayBuffer } | null {
+  // V8 can be told to do without it.
+  if (typeof WebAssembly === "undefined") return null;
   try {
     const pages = Math.ceil(byteLength / PAGE_SIZE);
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });

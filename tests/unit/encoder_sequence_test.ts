@@ -125,6 +125,37 @@ Deno.test("what it had before, an encoder writes over", () => {
   assert.equal(images.size, 4);
 });
 
+Deno.test("of long payloads, an encoder keeps one", () => {
+  const encoder = new SnapshotEncoder();
+  const images = new Set<unknown>();
+  for (let n = 0; n < 20; n++) {
+    // Small ones in between, and each long one is of another kind.
+    encodeWith(encoder, createLoadSnapshot({ numRunningReqs: n % 2 }));
+    const decodeMoments = new Array<number>(20_000 - n).fill(n);
+    const load = createLoadSnapshot({ decodeMoments });
+    assert.deepEqual(encodeWith(encoder, load), encodeAlone(load));
+    images.add(encoder.image);
+  }
+  assert.equal(images.size, 1);
+});
+
+Deno.test("what a getter says is asked once", () => {
+  const encoder = new SnapshotEncoder();
+  let moments = 1;
+  const growing = {
+    ...createLoadSnapshot({ dpRank: 1 }),
+    get decodeMoments() {
+      return new Array<number>(moments++).fill(0.5);
+    },
+  };
+  encodeWith(encoder, growing);
+  encodeWith(encoder, growing);
+  const load = createLoadSnapshot({ dpRank: 1, decodeMoments: [1, 2], queues: { waiting: 3 } });
+  for (const good of [load, { ...load, decodeMoments: [3] }, { ...load, queues: null }]) {
+    assert.deepEqual(encodeWith(encoder, good), encodeAlone(good));
+  }
+});
+
 Deno.test("after a snapshot that it refused, an encoder goes on as if nothing had been", () => {
   fc.assert(
     fc.property(aPlainSnapshot, aSectionChange, aCoreChange, (first, one, other) => {

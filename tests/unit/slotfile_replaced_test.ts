@@ -33,6 +33,16 @@ Deno.test("a reader follows a file that another one replaced", async () => {
   assert.equal(mappingsOf(file.path).length, 1);
 });
 
+Deno.test("a rank that is read alone is there as soon as the group has grown in place", () => {
+  using file = new SlotPath();
+  file.put(slotFileBytes({ slots: [loadSlot({ numRunningReqs: 1 })] }));
+  using reader = new ShmLoadSnapshotReader(file.path);
+  assert.throws(() => reader.read(1), RangeError);
+  file.put(slotFileBytes({ slots: [null, loadSlot({ dpRank: 1, numRunningReqs: 2 })] }));
+  assert.equal(reader.read(1)?.numRunningReqs, 2);
+  assert.throws(() => reader.read(2), RangeError);
+});
+
 Deno.test("ranks that have not published in the new file keep what they said in the old", async () => {
   using file = new SlotPath();
   const both = [0, 1].map((dpRank) => loadSlot({ dpRank, numRunningReqs: 5 }));

@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.11.0";
 import { encodeLoadSnapshot } from "../../src/snapshot/codec.ts";
+import { Scratch } from "../../src/slotfile/slot.ts";
 import { SnapshotDecoder } from "../../src/snapshot/decoder.ts";
 import { imageOf, PAYLOAD_AT } from "../../src/snapshot/image.ts";
 import { createLoadSnapshot } from "../../src/snapshot/load_snapshot.ts";
+import { RawMsgpack } from "../../src/snapshot/raw_msgpack.ts";
 import { changedSections, fits, type Mask } from "../../src/snapshot/shape.ts";
 import { ShapeCache } from "../../src/snapshot/shape_cache.ts";
 import { Workspace } from "../../src/snapshot/workspace.ts";
@@ -74,6 +76,37 @@ Deno.test("what finds no room in a workspace is decoded all the same", () => {
     const outcome = outcomeWith(decoders[n % 4]!, inbox, encodeLoadSnapshot(snapshot));
     assertSame(outcome, { ok: true, snapshot });
   }
+});
+
+Deno.test("an image that a long payload took the place of is used again", () => {
+  const workspace = new Workspace(1);
+  const scratch = new Scratch(workspace);
+  const { at } = scratch.image;
+  assert(at >= 0);
+  scratch.reserve(5_000, 0);
+  assert.equal(scratch.image.at, -1);
+  assert(scratch.image.bytes.length >= 5_000);
+  scratch.image.bytes.fill(7, 0, 20);
+  scratch.reserve(600, 20);
+  assert.equal(scratch.image.at, at);
+  assert(scratch.image.bytes.subarray(0, 20).every((byte) => byte === 7));
+});
+
+Deno.test("shapes of long payloads do not fill the memory", () => {
+  const shapes = new ShapeCache();
+  const decoder = new SnapshotDecoder(shapes);
+  const inbox = new Inbox();
+  let most = 0;
+  for (let n = 0; n < 60; n++) {
+    // Ever new keys in payloads of two lengths.
+    const extra = {
+      [`key_${100 + n}`]: RawMsgpack.from("x".repeat(n % 2 === 0 ? 50_000 : 80_000)),
+    };
+    const outcome = outcomeWith(decoder, inbox, encodeLoadSnapshot(createLoadSnapshot({ extra })));
+    assert(outcome.ok && outcome.snapshot.extra !== null);
+    most = Math.max(most, shapes.byteLength);
+  }
+  assert(most > 1_000_000 && most <= 4 * 1024 * 1024, `${most} bytes`);
 });
 
 Deno.test("a workspace of no images compares nothing, and makes images all the same", () => {
