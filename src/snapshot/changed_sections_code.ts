@@ -42,42 +42,46 @@ const lane = (n: number): number[] => [...simd(0x1b), n]; // i32x4.extract_lane
 /** Loads sixteen bytes from the address on the stack; aligned to as many. */
 const LOAD = [...simd(0x00), 4, 0];
 
-const BODY: readonly number[] = [
-  ...[0x03, 0x40], // loop
-  // difference = now[at] ^ before[at]
-  ...[...get(NOW), ...get(AT), ADD, ...LOAD],
-  ...[...get(BEFORE), ...get(AT), ADD, ...LOAD],
-  ...[...V128_XOR, ...tee(DIFFERENCE)],
-  // other |= difference & bits[at]
-  ...[...get(MASK), ...get(AT), ADD, ...LOAD, ...V128_AND],
-  ...[...get(OTHER), ...V128_OR, ...set(OTHER)],
-  // changed |= difference != 0 ? owners[at] : 0, for each word by itself
-  ...[...get(DIFFERENCE), ...get(ZERO), ...NOT_EQUAL],
-  ...[...get(MASK), ...get(AT), ADD, ...get(SIZE), ADD, ...LOAD, ...V128_AND],
-  ...[...get(CHANGED), ...V128_OR, ...set(CHANGED)],
-  // at += 16, and again while at < size
-  ...[...get(AT), ...constant(16), ADD, ...tee(AT), ...get(SIZE), LESS, 0x0d, 0],
-  0x0b, // end of the loop
-  // other != 0 ? -1 : the words of changed, or-ed
-  ...[...get(OTHER), ...ANY_TRUE, 0x04, I32, ...constant(-1), 0x05],
-  ...[0, 1].flatMap((n) => [...get(CHANGED), ...lane(n)]),
-  OR,
-  ...[2, 3].flatMap((n) => [...get(CHANGED), ...lane(n)]),
-  ...[OR, OR, 0x0b],
-  0x0b, // end of the function
-];
+/** The module. It imports `memory` from `env`, and exports `changed`. */
+export function changedSectionsModule(): WebAssembly.Module {
+  return new WebAssembly.Module(Uint8Array.of(
+    ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    ...section(1, [1, 0x60, 4, I32, I32, I32, I32, 1, I32]), // the function's type
+    ...section(2, [1, ...name("env"), ...name("memory"), 2, 0, 1]), // a memory of a page or more
+    ...section(3, [1, 0]),
+    ...section(7, [1, ...name("changed"), 0, 0]),
+    ...section(10, [1, ...sized([...LOCALS, ...body()])]),
+  ));
+}
 
 const LOCALS = [2, ...[1, I32], ...[4, V128]];
 
-/** The module. It imports `memory` from `env`, and exports `changed`. */
-export const CHANGED_SECTIONS_MODULE: Uint8Array<ArrayBuffer> = Uint8Array.of(
-  ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-  ...section(1, [1, 0x60, 4, I32, I32, I32, I32, 1, I32]), // the function's type
-  ...section(2, [1, ...name("env"), ...name("memory"), 2, 0, 1]), // a memory of a page or more
-  ...section(3, [1, 0]),
-  ...section(7, [1, ...name("changed"), 0, 0]),
-  ...section(10, [1, ...sized([...LOCALS, ...BODY])]),
-);
+function body(): number[] {
+  return [
+    ...[0x03, 0x40], // loop
+    // difference = now[at] ^ before[at]
+    ...[...get(NOW), ...get(AT), ADD, ...LOAD],
+    ...[...get(BEFORE), ...get(AT), ADD, ...LOAD],
+    ...[...V128_XOR, ...tee(DIFFERENCE)],
+    // other |= difference & bits[at]
+    ...[...get(MASK), ...get(AT), ADD, ...LOAD, ...V128_AND],
+    ...[...get(OTHER), ...V128_OR, ...set(OTHER)],
+    // changed |= difference != 0 ? owners[at] : 0, for each word by itself
+    ...[...get(DIFFERENCE), ...get(ZERO), ...NOT_EQUAL],
+    ...[...get(MASK), ...get(AT), ADD, ...get(SIZE), ADD, ...LOAD, ...V128_AND],
+    ...[...get(CHANGED), ...V128_OR, ...set(CHANGED)],
+    // at += 16, and again while at < size
+    ...[...get(AT), ...constant(16), ADD, ...tee(AT), ...get(SIZE), LESS, 0x0d, 0],
+    0x0b, // end of the loop
+    // other != 0 ? -1 : the words of changed, or-ed
+    ...[...get(OTHER), ...ANY_TRUE, 0x04, I32, ...constant(-1), 0x05],
+    ...[0, 1].flatMap((n) => [...get(CHANGED), ...lane(n)]),
+    OR,
+    ...[2, 3].flatMap((n) => [...get(CHANGED), ...lane(n)]),
+    ...[OR, OR, 0x0b],
+    0x0b, // end of the function
+  ];
+}
 
 function section(id: number, content: readonly number[]): number[] {
   return [id, ...sized(content)];

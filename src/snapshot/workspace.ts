@@ -1,6 +1,6 @@
 /** Memory for images and masks that a WebAssembly function reaches as well. */
 
-import { CHANGED_SECTIONS_MODULE } from "./changed_sections_code.ts";
+import { changedSectionsModule } from "./changed_sections_code.ts";
 import { createImage, type Image, imageIn } from "./image.ts";
 
 /** Images in a workspace have this size. A payload of SGLang's takes about half of it. */
@@ -96,7 +96,7 @@ function open(byteLength: number): { compare: Compare; buffer: ArrayBuffer } | n
   try {
     const pages = Math.ceil(byteLength / PAGE_SIZE);
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-    module ??= new WebAssembly.Module(CHANGED_SECTIONS_MODULE);
+    module ??= changedSectionsModule();
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
     return { compare: exports["changed"] as Compare, buffer: memory.buffer as ArrayBuffer };
   } catch (error) {
