@@ -168,7 +168,10 @@ Deno.test("it is mounted below a path, in a service of Hono too", async () => {
   }
 });
 
-Deno.test("an address beyond loopback is refused without a token, before anything is bound", () => {
+Deno.test("an address beyond loopback is refused without a token, before anything is bound", {
+  // Also where everything else is allowed.
+  permissions: { net: false },
+}, () => {
   for (const hostname of ["0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example", "engine"]) {
     assert.throws(() => serveLoad(MemoryReader.live(1), { hostname }), TypeError, hostname);
   }

@@ -55,7 +55,10 @@ Deno.test("the environment variable forces ZeroMQ, in SGLang's words for yes", (
   assert.equal(shouldUseZmq(NODES, { [VARIABLE]: "0" }), true);
 });
 
-Deno.test("the process's environment is asked only where Deno may read it", () => {
+Deno.test("the process's environment is asked only where Deno may read it", {
+  // Also where everything else is allowed.
+  permissions: { env: false },
+}, () => {
   assert.equal(Deno.permissions.querySync({ name: "env", variable: VARIABLE }).state, "prompt");
   assert.equal(shouldUseZmq({}), false);
 });

@@ -65,7 +65,10 @@ Deno.test("a system libzmq can be named, and is another library than the shipped
   }
 });
 
-Deno.test("the option goes before the environment, which is left alone without permission", () => {
+Deno.test("the option goes before the environment, which is left alone without permission", {
+  // Also where everything else is allowed.
+  permissions: { env: false, ffi: "inherit", read: "inherit" },
+}, () => {
   assert.deepEqual(findLibzmq("libzmq.so.5"), {
     paths: ["libzmq.so.5"],
     origin: "option libzmqPath",
