@@ -173,7 +173,7 @@ export class Attachment {
     if (locked === "gone" || this.#mapping.torn) return "gone";
     if (this.#isCutOff(count, nowMs)) return "gone";
     const looked = this.#accept(count, locked === "locked" ? RESTLESS : CORRUPT, nowMs);
-    if (looked === ALL_AS_BEFORE && locked === "read") return "unchanged";
+    if (looked === ALL_AS_BEFORE) return "unchanged";
     return looked === SOME_CORRUPT ? this.#confirm(count, nowMs) : locked;
   }
 

@@ -5,7 +5,7 @@ import { VALUES } from "./fields.ts";
 import { withFlatSections } from "./flat_sections.ts";
 import type { Image } from "./image.ts";
 import { readAny } from "./read_value.ts";
-import { fits, Shape } from "./shape.ts";
+import { Shape } from "./shape.ts";
 import { ShapeCache } from "./shape_cache.ts";
 import { INT64, UINT64 } from "./wire.ts";
 
@@ -15,9 +15,6 @@ const DP_RANK = VALUES.findIndex((field) => field.wire === "dp_rank");
 export class SnapshotChecker {
   readonly #shapes: ShapeCache = new ShapeCache();
   readonly #own: Shape = new Shape();
-  // The shape of the last payload; the next one often has it, too.
-  #shape: Shape | null = null;
-  #end = 0;
 
   /**
    * Checks a payload.
@@ -28,7 +25,7 @@ export class SnapshotChecker {
    * @throws {SnapshotDecodeError} If the payload is not a load snapshot.
    */
   check(image: Image, end: number): number {
-    const shape = this.#shapeOf(image, end);
+    const shape = this.#shapes.find(image, end, this.#own);
     const { places, extra } = shape;
     const view = image.payloadView;
     for (let v = 0; v < places.length; v++) {
@@ -37,15 +34,5 @@ export class SnapshotChecker {
     }
     if (extra !== null) withFlatSections(buildSnapshot(shape, image, shape.sections, null));
     return readAny(view, places[DP_RANK]!);
-  }
-
-  #shapeOf(image: Image, end: number): Shape {
-    const last = this.#shape;
-    if (last !== null && last.mask !== null && end === this.#end && fits(image, last.mask, null)) {
-      return last;
-    }
-    this.#shape = null;
-    this.#end = end;
-    return this.#shape = this.#shapes.find(image, end, this.#own);
   }
 }

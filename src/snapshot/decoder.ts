@@ -6,7 +6,6 @@ import type { Image, ImageHolder } from "./image.ts";
 import type { LoadSnapshot } from "./load_snapshot.ts";
 import { changedSections, Shape } from "./shape.ts";
 import { ShapeCache } from "./shape_cache.ts";
-import type { Compare } from "./workspace.ts";
 
 const FIRST_CAPACITY = 1024;
 
@@ -19,7 +18,6 @@ const FIRST_CAPACITY = 1024;
  */
 export class SnapshotDecoder {
   readonly #shapes: ShapeCache;
-  readonly #compare: Compare | null;
   #image: Image;
   readonly #own: Shape = new Shape();
   // The shape of the image, or `null` where its payload is not a load snapshot.
@@ -32,7 +30,6 @@ export class SnapshotDecoder {
    */
   constructor(shapes: ShapeCache = new ShapeCache()) {
     this.#shapes = shapes;
-    this.#compare = shapes.workspace.compare;
     this.#image = shapes.workspace.createImage(FIRST_CAPACITY);
   }
 
@@ -64,7 +61,7 @@ export class SnapshotDecoder {
     this.#image = image;
     this.#last = null;
     if (last !== null && mask !== null && end === this.#end) {
-      const changed = changedSections(image, before, mask, this.#compare);
+      const changed = changedSections(image, before, mask);
       if (changed >= 0) return this.#build(changed, last);
     }
     this.#shape = null;

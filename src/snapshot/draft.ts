@@ -1,6 +1,6 @@
 /** A payload that was encoded, kept with the places of its values so that others replace them. */
 
-import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
+import { CORE_COUNT, MODE, MOMENTS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import type { Image } from "./image.ts";
 import { keyNumber } from "./keys.ts";
 import type { LoadSnapshot, SectionTail } from "./load_snapshot.ts";
@@ -9,9 +9,6 @@ import { FORM_WORDS, type Outline } from "./outline.ts";
 import { PayloadWriter, storeNumber } from "./payload_writer.ts";
 import { ABSENT } from "./wire.ts";
 
-const CORE_COUNT = CORE_FIELDS.length;
-const MOMENTS = CORE_FIELDS.findIndex((field) => field.type === "floats");
-const MODE = VALUES.findIndex((field) => field.type === "string");
 const UTF8 = new TextEncoder();
 
 /**

@@ -208,3 +208,15 @@ export const VALUES: readonly FieldSpec[] = [
 export const SECTION_START: readonly number[] = SECTIONS.map((section) =>
   VALUES.indexOf(section.fields[0])
 );
+
+/** How many core values there are: those of the sections follow them in {@linkcode VALUES}. */
+export const CORE_COUNT: number = CORE_FIELDS.length;
+
+/** The number of the decode moments in {@linkcode VALUES}, the only list. */
+export const MOMENTS: number = VALUES.findIndex((field) => field.type === "floats");
+
+/** The number of the mode in {@linkcode VALUES}, the only string. */
+export const MODE: number = VALUES.findIndex((field) => field.type === "string");
+
+/** By number in {@linkcode VALUES}: 1 for an integer. */
+export const IS_INT: Uint8Array = Uint8Array.from(VALUES, ({ type }) => type === "int" ? 1 : 0);

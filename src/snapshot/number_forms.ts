@@ -1,6 +1,6 @@
 /** Which form an encoded number takes: integers their shortest one, floats always 8 bytes. */
 
-import { CORE_FIELDS, VALUES } from "./fields.ts";
+import { CORE_COUNT, IS_INT, VALUES } from "./fields.ts";
 import {
   ABSENT,
   FIXINT,
@@ -15,8 +15,6 @@ import {
   UINT8,
 } from "./wire.ts";
 
-const CORE_COUNT = CORE_FIELDS.length;
-const IS_INT = Uint8Array.from(VALUES, (field) => field.type === "int" ? 1 : 0);
 const HALF = 2 ** 32;
 
 /**

@@ -34,32 +34,13 @@ export class PayloadWriter {
 
   /** msgspec writes a map of a struct with more than 15 fields with two bytes of length, always. */
   mapHead(count: number): void {
-    const { bytes, view } = this.#image;
-    if (count >= 0x10000) {
-      bytes[this.#end] = 0xdf;
-      view.setUint32(this.#end + 1, count);
-      this.#end += 5;
-      return;
-    }
-    bytes[this.#end] = 0xde;
-    view.setUint16(this.#end + 1, count);
-    this.#end += 3;
+    this.#wideHead(0xde, count);
   }
 
   /** The head of an array. */
   arrayHead(count: number): void {
-    const { bytes, view } = this.#image;
-    if (count < 16) {
-      bytes[this.#end++] = 0x90 | count;
-    } else if (count < 0x10000) {
-      bytes[this.#end] = 0xdc;
-      view.setUint16(this.#end + 1, count);
-      this.#end += 3;
-    } else {
-      bytes[this.#end] = 0xdd;
-      view.setUint32(this.#end + 1, count);
-      this.#end += 5;
-    }
+    if (count < 16) this.#image.bytes[this.#end++] = 0x90 | count;
+    else this.#wideHead(0xdc, count);
   }
 
   /** A key that the table knows, by its number. */
@@ -89,23 +70,30 @@ export class PayloadWriter {
   string(encoded: Uint8Array): void {
     const { length } = encoded;
     this.#reserve(5);
-    const { bytes, view } = this.#image;
+    const { bytes } = this.#image;
     if (length < 32) {
       bytes[this.#end++] = 0xa0 | length;
     } else if (length < 0x100) {
-      bytes[this.#end] = 0xd9;
-      bytes[this.#end + 1] = length;
-      this.#end += 2;
-    } else if (length < 0x10000) {
-      bytes[this.#end] = 0xda;
+      bytes[this.#end++] = 0xd9;
+      bytes[this.#end++] = length;
+    } else {
+      this.#wideHead(0xda, length);
+    }
+    this.#bytes(encoded);
+  }
+
+  /** A head of two bytes of length, or of four: the tag of that is always the next one. */
+  #wideHead(tag: 0xda | 0xdc | 0xde, length: number): void {
+    const { bytes, view } = this.#image;
+    if (length < 0x10000) {
+      bytes[this.#end] = tag;
       view.setUint16(this.#end + 1, length);
       this.#end += 3;
     } else {
-      bytes[this.#end] = 0xdb;
+      bytes[this.#end] = tag + 1;
       view.setUint32(this.#end + 1, length);
       this.#end += 5;
     }
-    this.#bytes(encoded);
   }
 
   /**

@@ -3,7 +3,7 @@
  */
 
 import { SnapshotDecodeError } from "../errors.ts";
-import { CORE_FIELDS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
+import { CORE_COUNT, IS_INT, MODE, MOMENTS, SECTION_START, SECTIONS, VALUES } from "./fields.ts";
 import { type Image, PAYLOAD_AT } from "./image.ts";
 import { KEY_COUNT, KEY_LENGTH, keyNumber, keyStandsAt } from "./keys.ts";
 import { RawMsgpack } from "./raw_msgpack.ts";
@@ -24,10 +24,6 @@ import {
   WIDTH,
 } from "./wire.ts";
 
-const CORE_COUNT = CORE_FIELDS.length;
-const MOMENTS = CORE_FIELDS.findIndex((field) => field.type === "floats");
-const MODE = VALUES.findIndex((field) => field.type === "string");
-const IS_INT = Uint8Array.from(VALUES, (field) => field.type === "int" ? 1 : 0);
 const NIL = 0xc0;
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

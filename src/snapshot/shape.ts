@@ -63,10 +63,12 @@ export interface Mask {
   readonly owners: Int32Array;
   /** The payload that was scanned. */
   readonly template: Int32Array;
-  /** Where they lie in the workspace, or -1 if they are in none. */
-  readonly at: number;
+  /** Where they start. */
+  readonly start: number;
   /** Bytes of each of them. */
   readonly size: number;
+  /** The workspace's, if they lie in one: `start` is their place in it then. */
+  readonly compare: Compare | null;
 }
 
 /** The mode where a payload names none. */
@@ -98,7 +100,7 @@ export function placeOf(at: number, form: number): number {
  * @param workspace Where the mask is to lie.
  */
 export function maskOf(shape: Shape, image: Image, end: number, workspace: Workspace): Mask {
-  const { buffer, start, size, at } = workspace.createWords(end);
+  const { buffer, start, size, compare } = workspace.createWords(end);
   const [bits, owners, template] = [0, 1, 2].map((n) =>
     new Int32Array(buffer, start + n * size, (end + 3) >> 2)
   ) as [Int32Array, Int32Array, Int32Array];
@@ -107,7 +109,7 @@ export function maskOf(shape: Shape, image: Image, end: number, workspace: Works
   shape.places.forEach((place, v) => unmask(place, OWNER[v]!, bytes, owners));
   for (const place of shape.momentPlaces ?? []) unmask(place, 0, bytes, owners);
   template.set(image.words.subarray(0, template.length));
-  return { bits, owners, template, at, size };
+  return { bits, owners, template, start, size, compare };
 }
 
 /** Clears the bits of one value. */
@@ -123,15 +125,12 @@ function unmask(place: number, owner: number, mask: Uint8Array, owners: Int32Arr
   for (let w = at >> 2; w <= (next - 1) >> 2; w++) owners[w] = owners[w]! | owner;
 }
 
-/**
- * Whether a payload has the shape of a mask.
- *
- * @param compare The workspace's, if it has one.
- */
-export function fits(image: Image, mask: Mask, compare: Compare | null): boolean {
-  return compare === null || image.at < 0 || mask.at < 0
+/** Whether a payload has the shape of a mask. */
+export function fits(image: Image, mask: Mask): boolean {
+  const { compare, start, size } = mask;
+  return compare === null || image.at < 0
     ? fitsWordByWord(image, mask)
-    : compare(image.at, mask.at + 2 * mask.size, mask.at, mask.size) >= 0;
+    : compare(image.at, start + 2 * size, start, size) >= 0;
 }
 
 function fitsWordByWord({ words }: Image, { template, bits }: Mask): boolean {
@@ -146,17 +145,12 @@ function fitsWordByWord({ words }: Image, { template, bits }: Mask): boolean {
  *
  * @param image One of them.
  * @param before The other, which has the shape of the mask.
- * @param compare The workspace's, if it has one.
  */
-export function changedSections(
-  image: Image,
-  before: Image,
-  mask: Mask,
-  compare: Compare | null,
-): number {
-  return compare === null || image.at < 0 || before.at < 0 || mask.at < 0
+export function changedSections(image: Image, before: Image, mask: Mask): number {
+  const { compare, start, size } = mask;
+  return compare === null || image.at < 0 || before.at < 0
     ? changedWordByWord(image, before, mask)
-    : compare(image.at, before.at, mask.at, mask.size);
+    : compare(image.at, before.at, start, size);
 }
 
 function changedWordByWord(

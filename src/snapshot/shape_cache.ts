@@ -47,7 +47,7 @@ export class ShapeCache {
     const known = this.#byEnd.get(end);
     if (known !== undefined) {
       for (let n = 0; n < known.length; n++) {
-        if (fits(image, known[n]!.mask!, this.workspace.compare)) return known[n]!;
+        if (fits(image, known[n]!.mask!)) return known[n]!;
       }
     }
     this.#scanner.scan(image, end, own);

@@ -26,8 +26,8 @@ export interface Words {
   readonly start: number;
   /** Bytes of each. */
   readonly size: number;
-  /** Where the first one starts in the workspace, or -1 if they are in none. */
-  readonly at: number;
+  /** The workspace's, if they are in one: `start` is their place in it then. */
+  readonly compare: Compare | null;
 }
 
 /**
@@ -75,8 +75,9 @@ export class Workspace {
   createWords(byteLength: number): Words {
     const size = (byteLength + 15) & ~15;
     const at = this.#allot(3 * size);
-    const [buffer, start] = at < 0 ? [new ArrayBuffer(3 * size), 0] : [this.#buffer, at];
-    return { buffer, start, size, at };
+    return at < 0
+      ? { buffer: new ArrayBuffer(3 * size), start: 0, size, compare: null }
+      : { buffer: this.#buffer, start: at, size, compare: this.compare };
   }
 
   /** Takes so many bytes; where they start, or -1 if there is no room for them. */

@@ -48,7 +48,6 @@ const SETTLE_LIMIT_MS = 50;
 class Newest implements PendingPayload {
   readonly dpRank: number;
   image: Image = createImage(1024);
-  at: bigint = addressOf(this.image);
   byteLength = 0;
   arrivedAtMs = 0;
   isPending = false;
@@ -57,10 +56,12 @@ class Newest implements PendingPayload {
     this.dpRank = dpRank;
   }
 
+  get at(): bigint {
+    return addressOf(this.image);
+  }
+
   reserve(byteLength: number): void {
-    if (this.image.bytes.length >= byteLength) return;
-    this.image = createImage(byteLength * 2);
-    this.at = addressOf(this.image);
+    if (this.image.bytes.length < byteLength) this.image = createImage(byteLength * 2);
   }
 }
 

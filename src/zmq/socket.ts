@@ -27,6 +27,7 @@ import {
   type CurveClientOptions,
   type CurveServerOptions,
 } from "./curve.ts";
+import { sizeT } from "../slotfile/size_t.ts";
 import { type Endpoint, isLoopback, needsIpv6, needsLookup, parseEndpoint } from "./endpoint.ts";
 import { IpcGuard } from "./ipc_guard.ts";
 import { checkZmq, cText, EAGAIN, EINTR, type Libzmq, zmqError } from "./libzmq.ts";
@@ -112,7 +113,7 @@ export class PushSocket implements Disposable {
   send(message: Uint8Array<ArrayBuffer>): "sent" | "dropped" {
     if (this.#closed) throw new TypeError("Cannot send: the socket is closed");
     const { libzmq } = this.#context;
-    const length = BigInt(message.length);
+    const length = sizeT(message.length);
     if (libzmq.zmq_send(this.#socket.handle, message, length, DONTWAIT) >= 0) return "sent";
     const errno = libzmq.zmq_errno();
     if (errno === EAGAIN || errno === EINTR) return "dropped";

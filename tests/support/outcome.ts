@@ -18,9 +18,13 @@ export type Outcome =
   | { readonly ok: false; readonly error: string; readonly message: string };
 
 /** Decodes with a decoder that has seen nothing yet: what all others must say, too. */
+export function decodeFresh(payload: Uint8Array): LoadSnapshot {
+  return new SnapshotDecoder().decode({ image: imageOf(payload) }, PAYLOAD_AT + payload.length);
+}
+
+/** What {@linkcode decodeFresh} gave. */
 export function outcomeOf(payload: Uint8Array): Outcome {
-  const holder = { image: imageOf(payload) };
-  return attempt(() => new SnapshotDecoder().decode(holder, PAYLOAD_AT + payload.length));
+  return attempt(() => decodeFresh(payload));
 }
 
 /** Decodes with the function that everybody calls, for everything. */

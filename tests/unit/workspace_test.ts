@@ -35,7 +35,7 @@ Deno.test("sixteen bytes at a time give what word by word gives", () => {
       const end = PAYLOAD_AT + 4 * words.length - stale;
       const [image, before] = [0, 1].map(() => imageOf(new Uint8Array(end), workspace));
       assert(image !== undefined && before !== undefined);
-      const { buffer, start, size, at } = workspace.createWords(end);
+      const { buffer, start, size, compare } = workspace.createWords(end);
       const [bits, owners, template] = [0, 1, 2].map((n) =>
         new Int32Array(buffer, start + n * size, (end + 3) >> 2)
       );
@@ -48,11 +48,13 @@ Deno.test("sixteen bytes at a time give what word by word gives", () => {
         bits[n + 1] = strict ? word.bits : 0;
         owners[n + 1] = word.owner;
       });
-      const mask: Mask = { bits, owners, template, at, size };
-      const changed = changedSections(image, before, mask, null);
-      assert.equal(changedSections(image, before, mask, workspace.compare), changed);
-      assert.equal(fits(image, mask, null), changed >= 0);
-      assert.equal(fits(image, mask, workspace.compare), changed >= 0);
+      const mask: Mask = { bits, owners, template, start, size, compare };
+      assert.notEqual(compare, null);
+      const slow: Mask = { ...mask, compare: null };
+      const changed = changedSections(image, before, slow);
+      assert.equal(changedSections(image, before, mask), changed);
+      assert.equal(fits(image, slow), changed >= 0);
+      assert.equal(fits(image, mask), changed >= 0);
       seen.add(changed);
     }),
     { numRuns: 1000 },

@@ -8,14 +8,13 @@ import { decodeLoadSnapshot, encodeLoadSnapshot } from "../../../src/snapshot/co
 import { SnapshotDecoder } from "../../../src/snapshot/decoder.ts";
 import { SECTIONS } from "../../../src/snapshot/fields.ts";
 import { decodeFixedLayout, FIXED_PAYLOAD_SIZE } from "../../../src/snapshot/fixed_layout.ts";
-import { imageOf, PAYLOAD_AT } from "../../../src/snapshot/image.ts";
 import type { LoadSnapshot } from "../../../src/snapshot/load_snapshot.ts";
 import { RawMsgpack } from "../../../src/snapshot/raw_msgpack.ts";
 import { ShapeCache } from "../../../src/snapshot/shape_cache.ts";
 import { skipValue } from "../../../src/snapshot/skip_value.ts";
 import { Workspace } from "../../../src/snapshot/workspace.ts";
 import { asWritten } from "../../support/known.ts";
-import { Inbox } from "../../support/outcome.ts";
+import { decodeFresh, Inbox } from "../../support/outcome.ts";
 import { aStep, payloadsOf, someEntries } from "../../support/payload_arbitraries.ts";
 import { isSame } from "../../support/same.ts";
 import { fixedSlot } from "../../support/slot_bytes.ts";
@@ -111,11 +110,6 @@ export function rawTarget(): Target {
 type Attempt<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly refusal: string };
-
-/** By a decoder that has seen nothing yet. */
-function decodeFresh(payload: Uint8Array): LoadSnapshot {
-  return new SnapshotDecoder().decode({ image: imageOf(payload) }, PAYLOAD_AT + payload.length);
-}
 
 /** Only one error is for payloads. */
 function attempt<Value>(decode: () => Value): Attempt<Value> {
