@@ -18,11 +18,8 @@ export interface HoldingChange {
 /** V8 takes its time to know how much it needs. */
 const WARM_UP = 0.25;
 const LEAST_SAMPLES = 9;
-/**
- * What V8 may keep more of, or libc: its young generation alone grows by 32 MiB when it sees fit. A leak
- * of one snapshot per publication would be far beyond.
- */
-const SLACK_MIB = 48;
+/** What V8 may keep more of, or libc; a leak of one snapshot per publication would be far beyond. */
+const SLACK_MIB = 32;
 const SLACK_DESCRIPTORS = 2;
 const SLACK_THREADS = 1;
 
